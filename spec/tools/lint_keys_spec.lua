@@ -200,6 +200,20 @@ describe('the keys of a script with a contract', function()
     end
   end)
 
+  it('are not followed for ever', function()
+    for _, form in ipairs({ 'math.max(%s, math.floor(%s))', '%s .. %s' }) do
+      local lines, last = { 'local a0 = ARGV[1]' }, 'a0'
+      for i = 1, 60 do
+        lines[i + 1], last = ('local a%d = ' .. form):format(i, last, last), 'a' .. i
+      end
+      lines[#lines + 1] = ("redis.call('SET', KEYS[1] .. ':tail', 1) redis.call('SET', KEYS[1], 1)"
+        .. " redis.call('GET', KEYS[1] .. %s) redis.call('GET', tostring(%s))"):format(last, last)
+
+      findings(table.concat(lines, '\n'), { 'k  string  rw  {name}  said' },
+        { 'tail  string  rw  {name}:tail  said' })
+    end
+  end)
+
   it('are those of a command that the caller chooses', function()
     own_lock.add(folder, 'acme/run', "local verb, k = ARGV[1], KEYS[1]\nredis.call(verb, k, 1)\n"
       .. 'redis.call(ARGV[1], KEYS[1], 1)\nreturn 1\n', { keys = { 'k  any  w  {name}  said' },

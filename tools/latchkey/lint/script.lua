@@ -84,6 +84,9 @@ function script.functions(block)
   return functions
 end
 
+-- Of variables each of which is the one before, twice, the last would have a text without an end.
+local TEXT_MAX = 4096
+
 ---The text of what is put together by `..` of literals and of what somebody knows.
 ---@param node table an expression
 ---@param values table as script.definitions() gives them
@@ -97,7 +100,7 @@ function script.text_of(node, values, known)
   elseif node.tag == 'Operator' and node.op == '..' then
     local left = script.text_of(node[1], values, known)
     local right = left and script.text_of(node[2], values, known)
-    return right and left .. right
+    return right and #left + #right <= TEXT_MAX and left .. right or nil
   end
   local text, value = known(node), values[node.var or false]
   return text or value and script.text_of(value, values, known)

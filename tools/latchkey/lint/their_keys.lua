@@ -12,6 +12,10 @@ local their_keys = {}
 -- Stand in a built name for what is only known at run time, and for a key.
 local UNKNOWN, BARE = '\1', '\3'
 
+-- To one key: where each of thirty variables is made of the one before in two ways, there are a
+-- billion.
+local STEPS_MAX = 10000
+
 local Values = {}
 Values.__index = Values
 
@@ -319,7 +323,8 @@ end
 
 function Values:add(node, found, seen)
   local add = ADD[node.tag]
-  if add then
+  self.steps = self.steps + 1
+  if add and self.steps <= STEPS_MAX then
     add(self, node, found, seen)
   else
     found.unknown = true
@@ -377,6 +382,7 @@ end
 ---@return table found { keys, wrong, unknown }: keys of the contract that it may be; rules that it
 ---  breaks; may it be anything else?
 function Values:of(node, is_last)
+  self.steps = 0
   local is_unpack, place = self:unpacked(node, 1)
   if is_unpack and is_last and place then
     local keys = { unpack(self.keys, math.max(place, 1)) }
@@ -418,7 +424,8 @@ end
 ---@return table values
 function their_keys.of(script)
   local self = setmetatable({ given = {}, functions = script_of.functions(script.block),
-    values = script_of.definitions(script.block), commands = {}, keys = script.header.keys,
+    values = script_of.definitions(script.block), steps = 0, commands = {},
+    keys = script.header.keys,
     derived = script.header.derived, first = first_of(script) }, Values)
   for _, call in ipairs(script.calls) do
     self.commands[call.node] = true
