@@ -206,6 +206,13 @@ describe('lint', function()
     end)
   end
 
+  it('says of a sum of thousands that it cannot be looked at', function()
+    local findings = their_findings('named/release', 'return ' .. ('1+'):rep(20000) .. '1\n')
+
+    assert.equal(1, #findings)
+    assert.matches('too many parts to be looked at', findings[1].message)
+  end)
+
   it('reads the commands of a name that has it of another one', function()
     local findings = their_findings('named/release', "local call = redis.call\nlocal two = call\n"
       .. "two('DEL', 'another')\ncall('DEL', KEYS[1])\nreturn 1\n")

@@ -46,6 +46,27 @@ local function applies(rule, script)
   return rule.check and (not rule.needs or script[rule.needs])
 end
 
+local function check(file, source, home, add)
+  local script, problems = script_of.read(file, source)
+  script.home = home
+  for _, problem in ipairs(problems) do
+    add(problem.rule)(problem.line, problem.message)
+  end
+  for _, rule in ipairs(lint.rules) do
+    if applies(rule, script) then
+      rule.check(script, add(rule.id))
+    end
+  end
+  return script
+end
+
+-- A sum of thousands is as deep as it is long, and servers take it.
+local TOO_DEEP = 'an expression has too many parts to be looked at; make it of several statements'
+
+local function too_deep_or_defect(err)
+  return tostring(err):find('stack overflow', 1, true) and TOO_DEEP or debug.traceback(err, 2)
+end
+
 ---One script.
 ---@param file string
 ---@param home? string the folder of the project's own scripts, for fragments a folder has not
@@ -66,17 +87,13 @@ function lint.file(file, home)
     add('file')(0, why)
     return findings
   end
-  local script, problems = script_of.read(file, source)
-  script.home = home
-  for _, problem in ipairs(problems) do
-    add(problem.rule)(problem.line, problem.message)
+  local good, script = xpcall(function()
+    return check(file, source, home, add)
+  end, too_deep_or_defect)
+  if not good and script == TOO_DEEP then
+    return { { file = file, line = 1, rule = 'syntax', message = TOO_DEEP } }
   end
-  for _, rule in ipairs(lint.rules) do
-    if applies(rule, script) then
-      rule.check(script, add(rule.id))
-    end
-  end
-  return findings, script
+  return findings, good and script or error(script, 0)
 end
 
 local function check_release(script, rows, add)

@@ -202,16 +202,6 @@ local function misread(code, name)
   end
 end
 
--- The tree of a text, else its problems. What is nested more deeply than any Lua reads has neither.
-local function parsed(code)
-  local ok, block, problems, tokens = pcall(parser.parse, code)
-  if ok then
-    return block, problems, tokens
-  elseif not tostring(block):find('stack overflow', 1, true) then
-    error(block, 0)
-  end
-end
-
 local function compile(code, name, env)
   if code:sub(1, 1) == '\27' then
     return nil, BYTECODE
@@ -222,7 +212,7 @@ local function compile(code, name, env)
   if not chunk and not may_be_right then
     return nil, jit and misread(code, name) or why
   end
-  local block, problems, tokens = parsed(code)
+  local block, problems, tokens = parser.parse(code)
   local foreign, is_wrong, wrong
   if jit then
     foreign, is_wrong = find_foreign(problems)
