@@ -210,7 +210,7 @@ describe('lint', function()
     local findings = their_findings('named/release', 'return ' .. ('1+'):rep(20000) .. '1\n')
 
     assert.equal(1, #findings)
-    assert.matches('too many parts to be looked at', findings[1].message)
+    assert.matches('too many terms for lint', findings[1].message)
   end)
 
   it('reads the commands of a name that has it of another one', function()

@@ -61,7 +61,7 @@ local function check(file, source, home, add)
 end
 
 -- A sum of thousands is as deep as it is long, and servers take it.
-local TOO_DEEP = 'an expression has too many parts to be looked at; make it of several statements'
+local TOO_DEEP = 'an expression has too many terms for lint; split it'
 
 local function too_deep_or_defect(err)
   return tostring(err):find('stack overflow', 1, true) and TOO_DEEP or debug.traceback(err, 2)
