@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
 local header = require('latchkey.script.header')
+local lexer = require('latchkey.lua51.lexer')
 local lines = require('latchkey.script.lines')
 local other_commands = require('latchkey.redis.other_commands')
 local parser = require('latchkey.lua51.parser')
@@ -200,16 +201,10 @@ local function read_contract(self, full)
   return h, findings
 end
 
--- LuaJIT reads a `..` behind an exponent or a hexadecimal number as part of the number.
-local MISREAD = '%d[eExX][+-]?%w*%.%.'
-
 -- What a server says of code that follows the grammar, and is still no program.
 local function check_program(source)
   local code = source:gsub('^#![^\n]*', '')
-  if code:find(MISREAD) then
-    return nil
-  end
-  local chunk, why = loadstring(code, '=script')
+  local chunk, why = loadstring(lexer.spaced(code), '=script')
   local line, message = (why or ''):match('^script:(%d+): (.*)$')
   return not chunk and { { line = tonumber(line) or 1, rule = 'syntax', message = message or why } }
     or nil

@@ -190,4 +190,23 @@ function lexer.tokens(source)
   return tokens, problems
 end
 
+---LuaJIT reads a `..` behind an exponent or a hexadecimal number as part of the number.
+---@param code string
+---@return string code with a blank between the two: on any Lua the same
+function lexer.spaced(code)
+  if not code:find('%d[eExX][+-]?%w*%.%.') then
+    return code
+  end
+  local parts, at, before = {}, 1, nil
+  for _, token in ipairs((lexer.tokens(code))) do
+    if before and before.kind == 'number' and token.text:find('^%.%.')
+      and token.at == before.at + #before.text then
+      parts[#parts + 1], at = code:sub(at, token.at - 1), token.at
+    end
+    before = token
+  end
+  parts[#parts + 1] = code:sub(at)
+  return table.concat(parts, ' ')
+end
+
 return lexer

@@ -171,23 +171,6 @@ local function edited(code, block, tokens)
   return table.concat(parts) .. code:sub(at)
 end
 
--- LuaJIT reads a `..` behind an exponent or a hexadecimal number as part of the number.
-local function spaced(code)
-  if not code:find('%d[eExX][+-]?%w*%.%.') then
-    return code
-  end
-  local parts, at, before = {}, 1, nil
-  for _, token in ipairs((lexer.tokens(code))) do
-    if before and before.kind == 'number' and token.text:find('^%.%.')
-      and token.at == before.at + #before.text then
-      parts[#parts + 1], at = code:sub(at, token.at - 1), token.at
-    end
-    before = token
-  end
-  parts[#parts + 1] = code:sub(at)
-  return table.concat(parts, ' ')
-end
-
 -- What is wrong on a server with a text that LuaJIT reads: it takes bytes above 127 for letters,
 -- and skips a first line that starts with "#".
 local function misread(code, name)
@@ -206,7 +189,7 @@ local function compile(code, name, env)
   if code:sub(1, 1) == '\27' then
     return nil, BYTECODE
   end
-  code = jit and spaced(code) or code
+  code = jit and lexer.spaced(code) or code
   local chunk, why = loadstring(code, name)
   local may_be_right = jit and why and why:find('invalid escape', 1, true)
   if not chunk and not may_be_right then
