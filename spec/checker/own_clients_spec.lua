@@ -9,6 +9,7 @@ local lint = require('latchkey.lint')
 local own_lock = require('support.own_lock')
 local story = require('latchkey.checker.show.story')
 local words = require('latchkey.checker.words')
+local texts = require('support.texts')
 
 local PAGE = 'docs/howto/audit-limiter-and-queue.md'
 
@@ -67,8 +68,8 @@ describe('clients by steps', function()
     local what, name, old, new, property = unpack(mistake)
     it('find a script that ' .. what, function()
       local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
-      local first, last = assert(source:find(old, 1, true))
-      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
+      local first = assert(source:find(old, 1, true))
+      own_lock.write(folder, name, texts.with(source, old, new))
 
       local verdict = check(name:match('^%l+'))
 

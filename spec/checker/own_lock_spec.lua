@@ -9,6 +9,7 @@ local lint = require('latchkey.lint')
 local own_lock = require('support.own_lock')
 local story = require('latchkey.checker.show.story')
 local words = require('latchkey.checker.words')
+local texts = require('support.texts')
 
 describe('a lock of somebody\'s own', function()
   local folder
@@ -199,9 +200,7 @@ describe('a lock of somebody\'s own', function()
     local old, new, message = unpack(case)
     it('is told where its model and its contracts differ: ' .. new:match('^[^\n]*'), function()
       local file = folder .. '/acme.lua'
-      local text = utils.readfile(file)
-      local first, last = assert(text:find(old, 1, true))
-      utils.writefile(file, text:sub(1, first - 1) .. new .. text:sub(last + 1))
+      utils.writefile(file, texts.with(utils.readfile(file), old, new))
 
       local why = checker.unreadable(assert(words.load(file)), folder .. '/scripts')
 

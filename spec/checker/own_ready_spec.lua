@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 local checker = require('latchkey.checker')
 local own_lock = require('support.own_lock')
 local words = require('latchkey.checker.words')
+local texts = require('support.texts')
 
 local PAGE = 'docs/howto/audit-limiter-and-queue.md'
 
@@ -72,8 +73,7 @@ describe('ready-made models', function()
     local what, name, old, new, property = unpack(mistake)
     it('find a script that ' .. what, function()
       local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
-      local first, last = assert(source:find(old, 1, true))
-      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
+      own_lock.write(folder, name, texts.with(source, old, new))
 
       local finding = check(name:match('^%l+')).findings[1]
 
@@ -107,13 +107,9 @@ describe('ready-made models', function()
     it('let a script refuse more than it must where that is meant: ' .. model, function()
       local name = model .. '/take'
       local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
-      local first, last = assert(source:find(old, 1, true))
-      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1),
-        { ['at most '] = 'at most 1' })
+      own_lock.write(folder, name, texts.with(source, old, new), { ['at most '] = 'at most 1' })
       local file = ('%s/%s.lua'):format(folder, model)
-      local text = utils.readfile(file)
-      first, last = assert(text:find(word, 1, true))
-      utils.writefile(file, text:sub(1, first - 1) .. words_then .. text:sub(last + 1))
+      utils.writefile(file, texts.with(utils.readfile(file), word, words_then))
 
       local verdict = check(model)
 
@@ -172,17 +168,17 @@ describe('a lock whose owner stands in', function()
 
   -- The page's lock on a key of this type.
   local function made(kind, owns)
-    local texts = SCRIPTS[kind]
+    local source_of = SCRIPTS[kind]
     local change = { ['lock  string'] = 'lock  ' .. kind,
       ['cost:     at most '] = 'cost:     at most 1' } -- and what stood there: 11 to 13
     folder = own_lock.folder()
-    own_lock.write(folder, 'acquire', texts.acquire .. '\n', change)
+    own_lock.write(folder, 'acquire', source_of.acquire .. '\n', change)
     own_lock.write(folder, 'renew', ('if %s then\n%s'
       .. "return redis.call('pexpire', KEYS[1], ARGV[2])\n"
-      .. 'end\nreturn 0\n'):format(texts.owns, texts.renew), change)
+      .. 'end\nreturn 0\n'):format(source_of.owns, source_of.renew), change)
     own_lock.write(folder, 'release', ("if %s then\nredis.call('del', KEYS[1])\n"
       .. "redis.call('publish', ARGV[2], 'free')\nreturn 1\nend\nreturn 0\n"):format(
-      owns or texts.owns), change)
+      owns or source_of.owns), change)
     local model = utils.readfile(folder .. '/acme.lua'):gsub('model.string', 'model.' .. kind)
     utils.writefile(folder .. '/acme.lua', model)
     return checker.check(assert(words.load(folder .. '/acme.lua')),

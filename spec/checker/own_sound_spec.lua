@@ -14,6 +14,7 @@ local own_lock = require('support.own_lock')
 local parts = require('latchkey.checker.parts')
 local regress = require('latchkey.checker.regress')
 local words = require('latchkey.checker.words')
+local texts = require('support.texts')
 
 local PAGE = 'docs/howto/audit-limiter-and-queue.md'
 
@@ -439,8 +440,7 @@ describe('a check of clients by steps', function()
     local what, name, old, new = unpack(case)
     it('does not pass ' .. what, function()
       local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
-      local first, last = assert(source:find(old, 1, true))
-      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
+      own_lock.write(folder, name, texts.with(source, old, new))
 
       assert.truthy(found(assert(words.load(('%s/%s.lua'):format(folder, name:match('^%l+'))))))
     end)

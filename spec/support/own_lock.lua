@@ -8,6 +8,7 @@ local utils = require('pl.utils')
 
 local checker = require('latchkey.checker')
 local digest = require('latchkey.digest')
+local texts = require('support.texts')
 
 local PAGE = 'docs/howto/audit-your-lock.md'
 
@@ -36,8 +37,7 @@ function own_lock.write(folder, name, source, change)
   local contract = assert(utils.readfile(file .. '.contract'))
   contract = contract:gsub('sha1:     %x+', 'sha1:     ' .. digest.sha1(source))
   for old, new in pairs(change or {}) do
-    local first, last = contract:find(old, 1, true)
-    contract = contract:sub(1, first - 1) .. new .. contract:sub(last + 1)
+    contract = texts.with(contract, old, new)
   end
   utils.writefile(file .. '.contract', contract)
   utils.writefile(file .. '.lua', source)

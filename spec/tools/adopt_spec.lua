@@ -311,9 +311,22 @@ describe('latchkey adopt', function()
     assert.same({ 'count', 'count', 'text' }, types)
   end)
 
-  it('lists errors that are written out', function()
-    local h = adopted("if #KEYS ~= 1 then return redis.error_reply('EMPTY no key') end return 1")
+  it('lists errors that are written out, in both ways', function()
+    local h = adopted("if #KEYS ~= 1 then return redis.error_reply('EMPTY no key') end "
+      .. "if #ARGV ~= 1 then return {err = 'FULL it is'} end return 1")
 
     assert.equal('EMPTY', h.errors[1].code)
+    assert.equal('FULL', h.errors[2].code)
+    assert.equal(1, #h.returns)
+  end)
+
+  it('lists arrays with the names of what is in them, and both sides of a choice', function()
+    assert.same({ '{0}', '{1, left, value}' },
+      shapes('local left = ARGV[1] if KEYS[2] then return {0} end return {1, left, 3}'))
+    assert.same({ '{1, id, more...}' },
+      shapes('local a = {} return {1, a.id, unpack(ARGV)}'))
+    assert.same({ '1', '0' }, shapes('return ARGV[1] and 1 or 0'))
+    assert.same({ '1', 'nil' }, shapes('return ARGV[1] == KEYS[1]'))
+    assert.same({ 'DONE' }, shapes("return {ok = 'DONE'}"))
   end)
 end)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local changes = require('latchkey.bundle.changes')
 local header = require('latchkey.script.header')
+local texts = require('support.texts')
 
 local SOURCE = [==[
 #!lua
@@ -33,9 +34,7 @@ end
 -- The script with its version and one other text changed.
 local function changed(version, old, new)
   local text = SOURCE:gsub('1%.0%.0', version)
-  local at, last = text:find(old, 1, true)
-  assert(at, old)
-  return script(text:sub(1, at - 1) .. new .. text:sub(last + 1))
+  return script(texts.with(text, old, new))
 end
 
 describe('the changes between two sets of scripts', function()

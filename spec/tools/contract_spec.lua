@@ -12,6 +12,7 @@ local manifest = require('latchkey.bundle.manifest')
 local names = require('latchkey.script.names')
 local own_lock = require('support.own_lock')
 local pages = require('latchkey.bundle.pages')
+local texts = require('support.texts')
 
 describe('a contract', function()
   local folder, scripts
@@ -27,9 +28,7 @@ describe('a contract', function()
 
   local function change(verb, old, new)
     local file = ('%s/acme/%s.contract'):format(scripts, verb)
-    local text = utils.readfile(file)
-    local first, last = text:find(old, 1, true)
-    utils.writefile(file, text:sub(1, first - 1) .. new .. text:sub(last + 1))
+    utils.writefile(file, texts.with(utils.readfile(file), old, new))
   end
 
   local function wrong(verb)

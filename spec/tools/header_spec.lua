@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local header = require('latchkey.script.header')
+local texts = require('support.texts')
 
 local GOOD = [==[
 #!lua flags=allow-oom
@@ -39,9 +40,7 @@ return {0}
 ]==]
 
 local function change(old, new)
-  local first, last = GOOD:find(old, 1, true)
-  assert(first, old)
-  return GOOD:sub(1, first - 1) .. new .. GOOD:sub(last + 1)
+  return texts.with(GOOD, old, new)
 end
 
 describe('header.parse', function()

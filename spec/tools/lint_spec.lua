@@ -4,11 +4,11 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
-local digest = require('latchkey.digest')
 local lint = require('latchkey.lint')
 local lint_script = require('latchkey.lint.script')
 local parser = require('latchkey.lua51.parser')
 local command = require('support.command')
+local texts = require('support.texts')
 
 local FIXTURES = 'spec/tools/fixtures/lint/'
 
@@ -27,16 +27,6 @@ local function temporary_folder()
   return folder
 end
 
-local function replace_once(text, old, new)
-  local first, last = text:find(old, 1, true)
-  assert(first, old)
-  return text:sub(1, first - 1) .. new .. text:sub(last + 1)
-end
-
-local function shown(text)
-  return (text:sub(1, 60):gsub('\n', ' '))
-end
-
 describe('lint', function()
   it('finds nothing in the project\'s own scripts', function()
     local findings, checked = lint.run({ 'scripts' })
@@ -47,209 +37,6 @@ describe('lint', function()
 
   it('finds nothing in scripts that use what the rules allow', function()
     assert.same({}, (lint.run({ FIXTURES .. 'good' })))
-  end)
-
-  it('takes an owner who is told to others alone for one that is not compared', function()
-    local findings = lint.run({ FIXTURES .. 'told/release.lua' })
-
-    assert.equal(1, #findings)
-    assert.equal('owner', findings[1].rule)
-  end)
-
-  it('takes an owner that is compared with literals alone for one that is not compared', function()
-    local findings = lint.run({ FIXTURES .. 'named/release.lua' })
-
-    assert.same({ 'owner' }, rules_of(findings))
-  end)
-
-  -- A script of somebody else's, with the contract of one of the fixtures.
-  local function their_findings(fixture, source, change)
-    local folder = temporary_folder()
-    local family = fixture:match('^%l+')
-    dir.makepath(folder .. '/' .. family)
-    local contract = utils.readfile(FIXTURES .. fixture .. '.contract')
-    contract = change and replace_once(contract, unpack(change)) or contract
-    utils.writefile(('%s/%s.lua'):format(folder, fixture), source)
-    utils.writefile(('%s/%s.contract'):format(folder, fixture), (contract:gsub('sha1: +%x+',
-      'sha1:     ' .. digest.sha1(source))))
-    local findings = lint.run({ folder })
-    dir.rmtree(folder)
-    return findings
-  end
-
-  -- What a release does with its owner, and whether that says whose lock it is.
-  for _, case in ipairs({
-    { "redis.log(redis.LOG_NOTICE, 'released by ' .. ARGV[1])", 'owner' },
-    { 'assert(ARGV[1])', 'owner' },
-    { "local len = string.len\nif len(ARGV[1]) == 0 then return 0 end", 'owner' },
-    { "if type(ARGV[1]) == 'string' and #tostring(ARGV[1]) > 1e3 then return 0 end", 'owner' },
-    { 'local function tell(who) redis.log(redis.LOG_NOTICE, who) end tell(ARGV[1])', 'owner' },
-    { "local name = string.lower(ARGV[1])\nif redis.call('get', KEYS[1]) ~= name then return 0 end",
-      '' },
-    { "local name = 'by ' .. ARGV[1]\nif redis.call('get', KEYS[1]) ~= name then return 0 end",
-      '' },
-    { "if redis.call('get', KEYS[1]) ~= tostring(ARGV[1]) then return 0 end", '' },
-    { "local function has(who) return redis.call('get', KEYS[1]) == who end\n"
-      .. 'if not has(ARGV[1]) then return 0 end', '' },
-    { "local owners = {}\nowners[redis.call('get', KEYS[1]) or ''] = true\n"
-      .. 'if not owners[ARGV[1]] then return 0 end', '' },
-    { "if not string.find(redis.call('get', KEYS[1]) or '', ARGV[1], 1, true) then return 0 end",
-      '' },
-    { "redis.call('set', KEYS[1], cjson.encode({ ARGV[1] }))", '' },
-    { "local args = ARGV\nif redis.call('get', KEYS[1]) ~= args[1] then return 0 end", '' },
-    { "redis.call('set', KEYS[1], unpack(ARGV))", '' },
-  }) do
-    local code, rules = unpack(case)
-    it(('has "%s" for the rule owner with %s'):format(rules, shown(code)), function()
-      local findings = their_findings('named/release',
-        code .. "\nredis.call('del', KEYS[1])\nreturn 1\n")
-      local about = {}
-      for _, finding in ipairs(findings) do
-        about[#about + 1] = finding.rule == 'owner' and finding.rule or nil
-      end
-
-      assert.equal(rules, table.concat(about, ' '))
-    end)
-  end
-
-  for _, loop in ipairs({ 'for i = 1, #KEYS do local key = KEYS[i]', 'for i = 1, #KEYS do',
-    'for i, key in pairs(KEYS) do', 'for i in pairs(KEYS) do' }) do
-    it('knows the keys in ' .. loop, function()
-      local key = loop:find('key ', 1, true) and 'key' or 'KEYS[i]'
-
-      assert.same({}, their_findings('theirs/obtain', ("if redis.call('exists', KEYS[1], KEYS[2]) "
-        .. "== 2 then return 0 end\n%s\nredis.call('msetnx', %s, ARGV[1])\n"
-        .. "redis.call('pexpire', %s, ARGV[2])\nend\nreturn 1\n"):format(loop, key, key)))
-    end)
-  end
-
-  it('knows a key behind the last that has a line of its own', function()
-    local code = 'local one = ARGV[1] == KEYS[1]\n'
-      .. "redis.call('del', KEYS[1], KEYS[2], KEYS[3])\nreturn 1\n"
-
-    local one = their_findings('named/release', code)
-    local many = their_findings('named/release', code, { '  - lock  string  w  acme:lock:{name}',
-      '  - lock  string  w  {{name}}  it\n  - rest*  any  w  {{name}}:2  1..9' })
-
-    assert.truthy(table.concat(rules_of(one), ' '):find('keys', 1, true))
-    assert.same({}, many)
-  end)
-
-  it('reads redis.call under another name, loops over KEYS, and what servers have', function()
-    assert.same({}, (lint.run({ FIXTURES .. 'theirs' })))
-  end)
-
-  -- What stands in that script, what in its place, the rules that it breaks then.
-  for _, case in ipairs({
-    { 'writing it', 'writing\0it', 'bytes' },
-    { 'return 1', 'taken = 1', 'globals' },
-    { "error('", "foo.error('", 'library' },
-    { "'mget', unpack(KEYS)", "'mget', unpack({ KEYS[1] })", 'unpack' },
-    { '< 1 then', '< 1.5 then', 'numbers' },
-    { "'msetnx'", "'blpop'", 'command' },
-    { 'rcall(', 'rcall(verb, ', 'command keys library' },
-    { "'pexpire', key", "'pexpire', key .. 'x'", 'keys' },
-    { "'mget', unpack(KEYS)", "'mget', unpack(ARGV)", 'keys' },
-    { 'local values', "redis.call('TIME', redis.call('TIME'))\nlocal values", 'cost time' },
-    { "'pexpire', key, ms)", "'pexpire', key, rcall('get', key), rcall('ttl', key))", 'cost' },
-    { "rcall('mget', unpack(KEYS))", "{ rcall('copy', KEYS[1], KEYS[1], ARGV[1]) }", '' },
-  }) do
-    local old, new, rules = unpack(case)
-    it(('finds "%s" with %s'):format(rules, shown(new)), function()
-      local folder = temporary_folder()
-      dir.makepath(folder .. '/theirs')
-      local source = replace_once(utils.readfile(FIXTURES .. 'theirs/obtain.lua'), old, new)
-      local contract = utils.readfile(FIXTURES .. 'theirs/obtain.contract')
-      utils.writefile(folder .. '/theirs/obtain.lua', source)
-      utils.writefile(folder .. '/theirs/obtain.contract', (contract:gsub('sha1: +%x+',
-        'sha1:     ' .. digest.sha1(source))))
-
-      local findings = lint.run({ folder })
-      dir.rmtree(folder)
-
-      assert.equal(rules, table.concat(rules_of(findings), ' '))
-    end)
-  end
-
-  -- What a script does with a name for redis.call, and the lines of what hides commands.
-  for _, case in ipairs({
-    { "call('DEL', KEYS[1])", {} },
-    { "local again = call\nagain('DEL', KEYS[1])", {} },
-    { "local unused, two = redis.pcall, call\ntwo('DEL', KEYS[1])", {} },
-    { "\npcall(call, 'DEL', KEYS[1])", { 3 } },
-    { "local again = call\npcall(again, 'DEL', KEYS[1])", { 3 } },
-    { "local function run(f, ...) return f(...) end\nrun(call, 'DEL', KEYS[1])", { 3 } },
-    { "local T = { call }\nT[1]('DEL', KEYS[1])", { 2 } },
-    { "pcall(redis.call, 'DEL', KEYS[1])", { 2 } },
-  }) do
-    local code, wanted = unpack(case)
-    it('says that commands are hidden in ' .. shown(code), function()
-      local findings = their_findings('named/release', "local call = redis.call\n" .. code
-        .. "\ncall('DEL', KEYS[1])\nreturn 1\n")
-      local lines = {}
-      for _, finding in ipairs(findings) do
-        lines[#lines + 1] = finding.message:find('hides commands') and finding.line or nil
-      end
-
-      assert.same(wanted, lines)
-    end)
-  end
-
-  for _, code in ipairs({ 'local a (a) = 1', 'local a = {} a.b, tostring() = 1, 2',
-    "local f = tostring\n('x'):rep(1)", ('local x '):rep(201),
-    'return ' .. ('('):rep(300) .. '1' .. (')'):rep(300) }) do
-    it('finds that no server compiles ' .. shown(code), function()
-      local findings = their_findings('named/release', code .. '\n')
-
-      assert.equal('syntax', findings[1].rule)
-      assert.matches('%.lua$', findings[1].file)
-    end)
-  end
-
-  it('says of a sum of thousands that it cannot be looked at', function()
-    local findings = their_findings('named/release', 'return ' .. ('1+'):rep(20000) .. '1\n')
-
-    assert.equal(1, #findings)
-    assert.matches('too many terms for lint', findings[1].message)
-  end)
-
-  it('reads the commands of a name that has it of another one', function()
-    local findings = their_findings('named/release', "local call = redis.call\nlocal two = call\n"
-      .. "two('DEL', 'another')\ncall('DEL', KEYS[1])\nreturn 1\n")
-    local lines = {}
-    for _, finding in ipairs(findings) do
-      lines[#lines + 1] = finding.rule == 'keys' and finding.line or nil
-    end
-
-    assert.same({ 3 }, lines)
-  end)
-
-  it('knows a key from the place of one in a loop over them', function()
-    local folder = temporary_folder()
-    dir.makepath(folder .. '/theirs')
-    local source = "local locks = KEYS\nfor i in ipairs(locks) do\n  redis.call('DEL', locks[i])\n"
-      .. "  redis.call('DEL', 'other' .. i)\nend\nreturn 1\n"
-    local contract = utils.readfile(FIXTURES .. 'theirs/obtain.contract')
-    utils.writefile(folder .. '/theirs/obtain.lua', source)
-    utils.writefile(folder .. '/theirs/obtain.contract', (contract:gsub('sha1: +%x+',
-      'sha1:     ' .. digest.sha1(source))))
-
-    local findings = lint.run({ folder .. '/theirs/obtain.lua' })
-    dir.rmtree(folder)
-
-    local lines = {}
-    for _, finding in ipairs(findings) do
-      lines[#lines + 1] = finding.rule == 'keys' and finding.line or nil
-    end
-    assert.same({ 4 }, lines)
-  end)
-
-  it('tells of keys and arguments that only the contract has', function()
-    local findings = lint.run({ FIXTURES .. 'unread/take.lua' })
-
-    assert.same({ 'takes', 'takes' }, rules_of(findings))
-    assert.matches('KEYS%[2%], "queue"', findings[1].message)
-    assert.matches('ARGV%[2%], "ttl"', findings[2].message)
   end)
 
   for _, rule in ipairs(lint.rules) do
@@ -277,22 +64,6 @@ describe('lint', function()
       assert.is_true(known[path.splitext(path.basename(file))], file)
     end
   end)
-
-  -- Each takes two commands, of the one that the contract allows.
-  for _, code in ipairs({ "pcall(function() call('GET', KEYS[1]) call('DEL', KEYS[1]) end)",
-    "local function go() call('GET', KEYS[1]) call('DEL', KEYS[1]) end pcall(go)",
-    "local a = (function() call('GET', KEYS[1]) return call('DEL', KEYS[1]) end)()",
-    "local function go() call('GET', KEYS[1]) call('DEL', KEYS[1]) end go()" }) do
-    it('counts the commands of ' .. shown(code), function()
-      local found = {}
-      for _, finding in ipairs(their_findings('named/release', 'local call = redis.call\n' .. code
-        .. '\nreturn 1\n')) do
-        found[#found + 1] = finding.rule == 'cost' and finding.message:match('^%d+') or nil
-      end
-
-      assert.same({ '2' }, found)
-    end)
-  end
 
   it('checks a file once that is named twice', function()
     local file = FIXTURES .. 'theirs/obtain.lua'
@@ -518,9 +289,9 @@ describe('lint of a changed script', function()
   }
   for _, case in ipairs(cases) do
     local file, old, new, rule, words = unpack(case, 1, 5)
-    it(('%s: %s -> %s'):format(rule or 'nothing', shown(old), shown(new)), function()
+    it(('%s: %s -> %s'):format(rule or 'nothing', texts.shown(old), texts.shown(new)), function()
       local changed = folder .. '/good/' .. path.basename(file)
-      utils.writefile(changed, replace_once(utils.readfile(file), old, new))
+      utils.writefile(changed, texts.with(utils.readfile(file), old, new))
 
       local findings = lint.run({ changed })
 

@@ -8,6 +8,7 @@ local header = require('latchkey.script.header')
 local key_places = require('latchkey.redis.key_places')
 local script_call = require('latchkey.script.call')
 local script_of = require('latchkey.lint.script')
+local written = require('latchkey.lint.written')
 
 local adopt = {}
 
@@ -246,22 +247,6 @@ local function note_rest(script, place, bound, keys, args)
   end
 end
 
--- Of what is written out; nil: it is not.
-local function written_shapes(node)
-  local integer = script_of.integer(node)
-  if node.tag == 'Nil' or node.tag == 'False' then
-    return { 'nil' }
-  elseif node.tag == 'True' then
-    return { '1' }
-  elseif integer then
-    return { ('%.0f'):format(integer) }
-  elseif node.tag == 'String' and node.value:find('^[%w_.:-]+$') then
-    return { ("'%s'"):format(node.value) }
-  elseif node.tag == 'String' or node.tag == 'Operator' and node.op == '..' then
-    return { 'text' }
-  end
-end
-
 local function command_shapes(call)
   local place = HOW_MANY[call.name]
   local last = place and #call.node == place and call.node[place].tag
@@ -274,31 +259,42 @@ local function command_shapes(call)
   return last and last ~= 'Call' and last ~= 'Vararg' and { '1', '0' } or ANSWERS[call.name]
 end
 
-local function shapes_of(node, calls, values)
-  if not node then
-    return { 'nil' }
-  end
-  local value = values[node.var or false] or node
-  local written = written_shapes(value) or calls[value] and command_shapes(calls[value])
-  return written or value ~= node and shapes_of(value, calls, values) or { MARK }
+-- The word for an element of an array: a variable's name, or that of a field.
+local function word_of(node)
+  local name = node.tag == 'Name' and node.name
+    or node.tag == 'Index' and node[2].tag == 'String' and node[2].value or ''
+  return name:lower():match('^[a-z][a-z0-9_]*$') or 'value'
 end
 
--- Does every way through a block end with a reply?
-local function returns(block)
-  local last = block[#block]
-  if not last or last.tag ~= 'If' then
-    return last ~= nil and last.tag == 'Return'
+-- A reply that is no array, and is called by a word.
+local BARE = { integer = true, text = true, ['nil'] = true }
+
+local function array_shape(reply)
+  local words = { ('%.0f'):format(reply.first) }
+  for i = 2, reply.length do
+    words[i] = reply.grows and i == reply.length and 'more...' or word_of(reply.items[i])
   end
-  local has_else = #last % 2 == 1
-  for i = 2, #last, 2 do
-    has_else = has_else and returns(last[i])
+  return ('{%s}'):format(table.concat(words, ', '))
+end
+
+-- Which of its names a contract is to have: of a number the number, of a text the text where a
+-- contract can have it.
+local function name_of(reply)
+  local first, second = reply.names[1], reply.names[2]
+  return second == 'text' and not first:find("^'[%w_.:-]+'$") and 'text'
+    or (second or BARE[first] or first:find('^[A-Z]+$')) and first or MARK
+end
+
+local function shapes_of(reply, calls)
+  local call = calls[reply.node or false]
+  if reply.names then
+    return { name_of(reply) }
   end
-  return has_else and returns(last[#last])
+  return reply.first and { array_shape(reply) } or call and command_shapes(call) or { MARK }
 end
 
 local function replies_of(script)
   local calls, list, seen, errors = {}, {}, {}, {}
-  local values = script_of.definitions(script.block)
   for _, call in ipairs(script.calls) do
     calls[call.node] = call
   end
@@ -308,25 +304,14 @@ local function replies_of(script)
       into[#into + 1] = shape
     end
   end
-  parser.walk(script.block, function(node, depth)
-    if node.tag ~= 'Return' or depth > 0 then
-      return
-    end
-    local value = node[1]
-    local verb = value and value.tag == 'Call' and script_of.member(value[1], 'redis')
-    local text = verb and value[2] and value[2].tag == 'String' and value[2].value
-    if verb == 'error_reply' then
-      add(errors, text and text:match('^([A-Z][A-Z0-9]*) ') or MARK)
-    elseif verb == 'status_reply' then
-      add(list, text and text:match('^[A-Z]+$') or MARK)
+  for _, reply in ipairs(written.replies(script)) do
+    if reply.is_error then
+      add(errors, reply.code and reply.code:match('^[A-Z][A-Z0-9]*$') or MARK)
     else
-      for _, shape in ipairs(shapes_of(value, calls, values)) do
+      for _, shape in ipairs(shapes_of(reply, calls)) do
         add(list, shape)
       end
     end
-  end)
-  if not returns(script.block) then
-    add(list, 'nil')
   end
   return list, errors
 end

@@ -5,6 +5,7 @@ local names = require('latchkey.script.names')
 local owners = require('latchkey.lint.owners')
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
+local written = require('latchkey.lint.written')
 
 local function decide(script, report)
   for _, finding in ipairs(header.undecided(table.concat(script.contract_lines, '\n'))) do
@@ -57,59 +58,69 @@ local function takes(script, report)
   end
 end
 
-local LITERAL = {
-  Number = function(node)
-    return { ('%.0f'):format(node.value), 'integer' }
-  end,
-  String = function(node)
-    return { ("'%s'"):format(node.value), 'text' }
-  end,
-  Nil = function()
-    return { 'nil' }
-  end,
-  False = function()
-    return { 'nil' }
-  end,
-  True = function()
-    return { '1', 'integer' }
-  end,
-}
+local function is_of_kind(shape, kind)
+  return shape == kind
+    or kind == 'integer' and tonumber(shape) ~= nil or kind == 'text' and shape:find("'") == 1
+end
 
----What a value that is written out is called among the replies of a contract.
----@param node table|nil an expression
----@return string[]|nil shapes any of these; nil: only a run can tell
-local function shapes_of(node)
-  if not node then
-    return { 'nil' }
+-- Does a line of a contract list a reply? Of what only a run can tell, it does.
+local function lists(shape, reply)
+  if reply.names then
+    for _, name in ipairs(reply.names) do
+      if shape.shape == name or reply.is_open and is_of_kind(shape.shape, name) then
+        return true
+      end
+    end
+    return false
+  elseif shape.bare or reply.first ~= shape.first then
+    return false
+  elseif reply.grows then
+    return shape.rest or shape.arity >= reply.length - 1
   end
-  local integer = script_of.integer(node)
-  if integer then
-    return { ('%.0f'):format(integer), 'integer' }
+  return shape.rest or shape.arity == reply.length
+end
+
+local function shown(reply)
+  return reply.names and reply.names[1]
+    or ('{%.0f%s} of %d element%s'):format(reply.first, reply.length > 1 and ', ...' or '',
+      reply.length, reply.length == 1 and '' or 's')
+end
+
+local NO_NUMBER = 'this reply, %s, does not begin with a number, and no line of "returns:" can '
+  .. 'list it'
+
+-- What is wrong with a reply, or nil.
+local function unlisted(reply, contract)
+  local errors = {}
+  for _, err in ipairs(contract.errors) do
+    errors[err.code] = true
   end
-  local call = node.tag == 'Call' and script_of.member(node[1], 'redis') == 'status_reply'
-  if call then
-    return node[2] and node[2].tag == 'String' and { node[2].value } or nil
+  if reply.is_error and reply.code and not reply.code:find('^[A-Z][A-Z0-9]*$') then
+    return "an error starts with its code: 'LKARG what was wrong'"
+  elseif reply.is_error then
+    return reply.code and not errors[reply.code]
+      and ('%s is not under "errors:"; add it'):format(reply.code) or nil
+  elseif reply.is_text or reply.length == 0 then
+    return NO_NUMBER:format(reply.is_text and ("{'%s', ...}"):format(reply.items[1].value) or '{}')
+  elseif not (reply.names or reply.first) then
+    return nil
   end
-  return LITERAL[node.tag] and LITERAL[node.tag](node)
+  for _, shape in ipairs(contract.returns) do
+    if lists(shape, reply) then
+      return nil
+    end
+  end
+  return ('%sno line of "returns:" fits this reply, %s; add one'):format(
+    reply.is_end and 'the script may get to its end without a return: ' or '', shown(reply))
 end
 
 local function answers(script, report)
-  local listed = {}
-  for _, shape in ipairs(script.header.returns) do
-    listed[shape.shape] = true
+  for _, reply in ipairs(written.replies(script)) do
+    local message = unlisted(reply, script.header)
+    if message then
+      report(reply.line, message)
+    end
   end
-  parser.walk(script.block, function(node, depth)
-    local shapes = node.tag == 'Return' and depth == 0 and shapes_of(node[1])
-    if not shapes then
-      return
-    end
-    for _, shape in ipairs(shapes) do
-      if listed[shape] then
-        return
-      end
-    end
-    report(node.line, ('no line of "returns:" fits this reply, %s; add one'):format(shapes[1]))
-  end)
 end
 
 -- A lock's name and every argument, for which channels of code and contract are compared.
@@ -158,7 +169,7 @@ return {
     check = decide },
   { id = 'takes', wants = 'the keys and arguments of a contract are those of the code',
     needs = 'both', of_contract = true, check = takes },
-  { id = 'answers', wants = 'replies that are written out are those of the contract',
+  { id = 'answers', wants = 'replies and errors that are written out are those of the contract',
     needs = 'both', of_contract = true, check = answers },
   { id = 'channel', wants = 'a channel that a script forms itself is in its contract',
     needs = 'both', of_contract = true, check = channel },
