@@ -121,7 +121,8 @@ function Process:poll()
   if not self.result then
     local pid, how, number = wait.wait(self.pid, wait.WNOHANG)
     if pid == self.pid and how ~= 'running' then
-      self.result = { code = how == 'exited' and number or nil,
+      -- A comparison with the code that was expected says what came in its place.
+      self.result = { code = how == 'exited' and number or 'death by signal ' .. number,
         signal = how == 'killed' and number or nil }
     end
   end

@@ -250,7 +250,8 @@ function execute.run(front, conn, argv)
   end
   local skips, queue = conn.skips, conn.queue
   local reply, err = execute.perform(front, conn, command, argv)
-  local how = front.faults:loses(command, argv, queue)
+  local is_done = not err and reply ~= resp.NULL_ARRAY
+  local how = front.faults:loses(command, argv, is_done and queue or nil)
   if how then
     return lose(front, conn, how)
   elseif conn.waits or (reply == nil and err == nil and conn.is_closed) then

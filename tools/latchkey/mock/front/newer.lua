@@ -77,7 +77,13 @@ local function popped_elements(reply, argv)
   return argv[3] and not reply and resp.NULL_ARRAY or reply
 end
 
-newer.differs = { LPOP = popped_elements, RPOP = popped_elements, PING = true }
+-- COUNT 0, of a key that is there.
+local function none_asked_for(reply)
+  return reply or resp.NULL_ARRAY
+end
+
+newer.differs = { LPOP = popped_elements, RPOP = popped_elements, PING = true,
+  XRANGE = none_asked_for, XREVRANGE = none_asked_for }
 
 -- Who subscribes and speaks the older protocol is answered in the form of a message.
 local function pong(reply, argv, conn)

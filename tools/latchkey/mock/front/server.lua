@@ -178,6 +178,15 @@ local function command_info(front, _, argv)
   return reply
 end
 
+-- Of a command on keys: it is among the calls that are remembered.
+local function noted(serve)
+  return function(front, conn, argv)
+    local reply, err = serve(front, conn, argv)
+    front.journal:add(front, conn, front.commands[argv[1]:upper()], argv, err)
+    return reply, err
+  end
+end
+
 local function command_keys(front, _, argv)
   local words = {}
   for i = 3, #argv do
@@ -202,7 +211,8 @@ server.commands = {
   ROLE = { arity = 1, flags = 'loading noscript', serve = role },
   WAIT = { arity = 3, flags = 'noscript', serve = wait },
   WAITAOF = { arity = 4, flags = 'noscript', serve = wait_aof },
-  HRANDFIELD = { arity = -2, flags = 'readonly', keys = { 1, 1, 1 }, serve = random_fields },
+  HRANDFIELD = { arity = -2, flags = 'readonly', keys = { 1, 1, 1 },
+    serve = noted(random_fields) },
   CONFIG = { arity = -2, subcommands = {
     GET = { arity = -3, flags = 'loading noscript', serve = config_get },
     HELP = { arity = 2 },
