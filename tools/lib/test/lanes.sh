@@ -14,6 +14,8 @@ stand_back() {
 # took in NAME.cpu, and NAME.seconds once it is over. Without that file, something could not be written.
 run_section() {
   local tap=$LK_TEST_DIR/$1.tap start=$SECONDS
+  export LK_SECTION=$1
+  : >"$LK_TEST_DIR/$1.parts" || return
   (stand_back "$1" || : && "section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") \
     >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null 8>&- ||
     echo "not ok - $1 broke off" >>"$tap" || return

@@ -142,8 +142,12 @@ spread() {
       file=$1 said=$2/${1##*/} limit_s=$3
       shift 3
       timeout "$limit_s" "$@" "$file" >"$said.tap" 2>"$said.err"
-      echo $? >"$said.code"' sh '{}' "$said" "$limit_s" "${command[@]}"
-  for file; do tap "$title/$(basename "${file%.*}")" said_again "$said/${file##*/}"; done
+      echo $? >"$said.code"
+      times >"$said.times"' sh '{}' "$said" "$limit_s" "${command[@]}"
+  for file; do
+    tap "$title/$(basename "${file%.*}")" said_again "$said/${file##*/}"
+    echo "$(seconds_in "$said/${file##*/}.times") $title/$(basename "${file%.*}")" >>"$LK_TEST_DIR/$LK_SECTION.parts"
+  done
   rm -r "$said"
 }
 # cmocka calls what was skipped "not ok"; why it was stands in a line before.

@@ -17,18 +17,39 @@ limited() {
 # say LINE: of TAP. Where it cannot be written, the section breaks off.
 say() { echo "$1" || exit 74; }
 
+# Of what `times` says, 1m2.345s: all of it, in seconds.
+seconds_in() {
+  awk '{ gsub("s", ""); for (i = 1; i <= 2; i++) { split($i, t, "m"); sum += t[1] * 60 + t[2] } }
+    END { printf "%.1f\n", sum }' "$@"
+}
+
+# What the parts of a section cost stands in SECTION.parts: seconds of a processor, and what they were for.
+costs_from() {
+  times >"$LK_TEST_DIR/$LK_SECTION.times"
+  part_cpu_s=$(seconds_in "$LK_TEST_DIR/$LK_SECTION.times")
+}
+costs_are() {
+  times >"$LK_TEST_DIR/$LK_SECTION.times"
+  seconds_in "$LK_TEST_DIR/$LK_SECTION.times" | awk -v before="$part_cpu_s" -v title="$1" '
+    $1 - before >= 0.1 { printf "%.1f %s\n", $1 - before, title }' >>"$LK_TEST_DIR/$LK_SECTION.parts"
+}
+
 # check TITLE COMMAND...: one test, passed when the command succeeds.
 check() {
   local title=$1
   shift
+  costs_from
   if limited "$@" 1>&2; then say "ok - $title"; else say "not ok - $title (exit code $?)"; fi
+  costs_are "$title"
 }
 
 # check_fails TITLE COMMAND...: one test, passed when the command finds something: exit code 1.
 check_fails() {
   local title=$1 code=0
   shift
+  costs_from
   limited "$@" 1>&2 || code=$?
+  costs_are "$title"
   if [ "$code" -eq 1 ]; then
     say "ok - $title"
   else
@@ -49,7 +70,9 @@ tap() {
   local title=$1 code=0 part
   shift
   part=$(mktemp "$LK_TEST_DIR/part.XXXXXX") || exit 74
+  costs_from
   limited "$@" >"$part" || code=$?
+  costs_are "$title"
   cat "$part" || exit 74
   awk -v title="$title" -v code="$code" '
     /^1\.\./ { planned += substr($0, 4) }
