@@ -104,6 +104,43 @@ describe('with the URLs of a majority', function()
     assert.same({ 'job is held on 2 of 3 servers: a majority', 0 }, shown('somebody'))
   end)
 
+  it('inspect tells by the number of a round what one majority is, and by no other', function()
+    hold('job')
+    local uuids, round = {}, nil
+    for i, server in ipairs(servers) do
+      local uuid, number = server:command('HKEYS', 'job'):match('^(lk%-[%x-]+:)(%d+)$')
+      uuids[i], round = uuid, round or number
+      assert.equal(round, number)
+    end
+    -- What one process has on each server: the numbers of its owners' names, nil for none.
+    local function shown(...)
+      for i, server in ipairs(servers) do
+        local number = select(i, ...)
+        server:command('DEL', 'job')
+        if number then
+          server:command('HSET', 'job', uuids[i] .. number, '1')
+        end
+      end
+      local document, code = json('inspect', 'job')
+      return { document.verdict, code }
+    end
+    local other = round .. '0'
+    local unsure = ', by owners that are not known to be one'
+
+    assert.same({ 'job is held on 3 of 3 servers: a majority', 0 }, shown(round, round, round))
+    assert.same({ 'job is held on 3 of 3 servers, on 2 of them by one owner: a majority', 0 },
+      shown(round, other, round))
+    assert.same({ 'job is held on 2 of 3 servers, on 1 of them by one owner: no majority, so '
+      .. 'nobody holds it', 3 }, shown(round, other, nil))
+    -- Each client counts for itself: whether the numbers are equal or not is chance.
+    assert.same({ 'job is held on 3 of 3 servers' .. unsure, 2 }, shown('2', '4', '1'))
+    assert.same({ 'job is held on 2 of 3 servers' .. unsure, 2 }, shown('1', '1', nil))
+    assert.same({ 'job is held on 2 of 3 servers' .. unsure, 2 }, shown(round, '1', nil))
+    assert.same({ 'job is held on 3 of 3 servers' .. unsure, 2 }, shown(round, other, '1'))
+    assert.same({ 'job is held on 1 of 3 servers: no majority, so nobody holds it', 3 },
+      shown(round, nil, nil))
+  end)
+
   it('inspect counts the servers of what has no owners', function()
     for _, server in ipairs(servers) do
       server:command('SET', 'gate', '3')

@@ -132,7 +132,8 @@ lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, 
   a->caller_id = part->caller_id;
   a->holder = part->caller;
   a->base.patience_us = part->patience_us;
-  a->hurries = part->hurries;
+  a->hurries = part->of_majority;
+  if (part->of_majority) a->serial = LK_ROUND_SERIALS + part->caller_id;
   choose_flow(a);
   lk_op_keep(&a->base.op);
   *out = &a->base.op;

@@ -67,13 +67,17 @@ struct lk_lock {
  * As a part of another call: `done` is called where it ends, on any thread, outside of every mutex. The
  * caller, which may be another client's, has been entered by that call. patience_us is for one reply.
  * *out has a reference for who asks for it.
+ *
+ * Of a majority, it ends when its server cannot be reached now: enough others are left. caller_id is then the
+ * round's, which no other of this process has, and its owner's number tells it: LK_ROUND_SERIALS and that.
  */
+#define LK_ROUND_SERIALS UINT64_C(10000000000000) /* a client does not count so far */
 typedef struct lk_part {
   lk_caller *caller;
   uint64_t caller_id;
   int64_t wait_ms;
   int64_t patience_us;
-  bool hurries; /* it ends when its server cannot be reached now */
+  bool of_majority;
   lk_done_fn done;
   void *user;
 } lk_part;

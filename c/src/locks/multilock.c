@@ -46,8 +46,8 @@ struct lk_multilock {
 /* ------------------------------------------------------------------------------------- rounds -- */
 
 static lk_round *new_round(const lk_multilock *multi, uint64_t caller_id) {
-  bool enough_left = multi->quorum < multi->count;
-  return lk_round_new(multi->members, multi->count, caller_id, enough_left);
+  bool is_majority = multi->quorum < multi->count;
+  return lk_round_new(multi->members, multi->count, caller_id, is_majority);
 }
 
 /* A call that is refused before its first round has asked nobody. */

@@ -313,6 +313,6 @@ lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *err
   if (status != LK_OK) return status;
   l->op.inner = true;
   l->caller_id = part->caller_id;
-  release_go(l, part->patience_us, part->hurries);
+  release_go(l, part->patience_us, part->of_majority);
   return LK_OK;
 }

@@ -12,14 +12,15 @@
 /* Who closes a client waits for its calls, and this may be one whose wait is at another's server. */
 enum { CLOSING_LOOK_US = 250 * 1000 };
 
-lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id, bool hurries) {
+lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id,
+                       bool is_majority) {
   lk_round *round = calloc(1, sizeof *round + count * sizeof(lk_seat));
   if (!round) return NULL;
   lk_mutex_init(&round->mutex);
   lk_cond_init(&round->moved);
   round->refs = 1;
   round->count = count;
-  round->hurries = hurries;
+  round->is_majority = is_majority;
   for (size_t i = 0; i < round->count; i++) {
     lk_seat *seat = &round->seats[i];
     seat->round = round;
@@ -85,7 +86,7 @@ static lk_part seat_part(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int6
                    .caller_id = seat->caller_id,
                    .wait_ms = wait_ms,
                    .patience_us = patience_us,
-                   .hurries = round->hurries,
+                   .of_majority = round->is_majority,
                    .done = done,
                    .user = seat};
 }

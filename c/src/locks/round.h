@@ -29,12 +29,12 @@ struct lk_round {
   size_t refs;
   size_t pending;
   size_t count;
-  bool hurries; /* a server that cannot be reached is not waited for: enough others are left */
+  bool is_majority;
   lk_seat seats[];
 };
 
-/* Nobody is asked yet. hurries: a server that cannot be reached now is not waited for. NULL: no memory. */
-lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id, bool hurries);
+/* Nobody is asked yet. Of a majority, caller_id is this round's alone. NULL: no memory. */
+lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id, bool is_majority);
 void lk_round_drop(lk_round *round);
 /* What is asked; seat->said has the answer after lk_round_wait(). `caller`: who is told of a loss. */
 void lk_seat_acquire(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us);

@@ -197,6 +197,51 @@ static void a_majority_does_not_re_enter_and_its_caller_is_one(void **state) {
   lk_client_close(stranger);
 }
 
+/* What the owner on this server is called behind the client's UUID. */
+static void owner_number(int i, char *out, size_t size) {
+  redisReply *reply = server_ask(fl.servers[i], "GET job");
+  assert_non_null(reply->str);
+  const char *number = strchr(reply->str, ':');
+  assert_non_null(number);
+  snprintf(out, size, "%s", number);
+  freeReplyObject(reply);
+}
+
+/* Who looks at the servers can tell by it which holds are one majority's. */
+static void a_majority_is_held_under_one_number_on_all_servers(void **state) {
+  (void)state;
+  enum { NUMBER_SIZE = 32, TAKEN = 2, ROUNDS = 3 };
+  char before[NUMBER_SIZE] = "", first[NUMBER_SIZE], number[NUMBER_SIZE];
+  lk_caller *callers[ROUNDS];
+  for (int i = 0; i < TAKEN; i++) { /* each client has counted to something else */
+    lk_lock *other = kit_lock(fl.clients[i], LK_MUTEX, "other", NULL);
+    for (int k = 0; k <= i; k++) {
+      EXPECT(LK_OK, lk_lock_acquire(other, NULL, 0, &kit_error));
+      EXPECT(LK_OK, lk_lock_release(other, NULL, &kit_error));
+    }
+    lk_lock_close(other);
+  }
+  for (int round = 0; round < ROUNDS; round++) {
+    callers[round] = kit_caller(fl.clients[0]);
+    EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, callers[round], 0, NULL, &kit_error));
+    owner_number(0, first, sizeof first);
+    for (int i = 1; i < SERVERS; i++) {
+      owner_number(i, number, sizeof number);
+      assert_string_equal(number, first);
+    }
+    assert_string_not_equal(first, before);
+    strcpy(before, first);
+    EXPECT(LK_OK, lk_multilock_release(fl.redlock, callers[round], NULL, &kit_error));
+  }
+  for (int round = 0; round < ROUNDS; round++) lk_caller_free(callers[round]);
+
+  /* What is held on one server alone has no such number. */
+  EXPECT(LK_OK, lk_lock_acquire(fl.locks[0], NULL, 0, &kit_error));
+  owner_number(0, number, sizeof number);
+  assert_true(strlen(number) < strlen(before));
+  EXPECT(LK_OK, lk_lock_release(fl.locks[0], NULL, &kit_error));
+}
+
 static void a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over(void **state) {
   (void)state;
   for (int i = 0; i < QUORUM; i++) server_do(fl.servers[i], "SET job somebody PX 2000");
@@ -640,6 +685,7 @@ int main(void) {
       TEST(a_server_that_refuses_connections_is_not_waited_for),
       TEST(a_majority_that_is_lost_later_is_said_at_the_release),
       TEST(a_majority_does_not_re_enter_and_its_caller_is_one),
+      TEST(a_majority_is_held_under_one_number_on_all_servers),
       TEST(a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over),
       TEST(all_of_them_are_taken_and_given_back_together),
       TEST(all_of_them_say_what_a_silent_member_says),

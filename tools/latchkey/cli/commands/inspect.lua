@@ -109,38 +109,59 @@ function command.run(args, ctx)
   return cli.exits.done
 end
 
--- Who has it on one server: a word for each holder, and whether one's client is not known. nil
--- where holders have no names.
-local function people_of(record)
-  local view, list, is_unsure = record.fields.kinds[1], {}, false
-  for _, holder in ipairs(view.permits and {} or view.holders) do
-    -- A client has a UUID for each server; a majority is held under one number on all of them.
-    local number = holder.owner:match('^lk%-[%x-]+:(%d+)')
-    local known = holder.client and number
-    if not holder.over then
-      list[#list + 1] = known and ('%s %d %s'):format(holder.client.host, holder.client.process,
-        number) or holder.owner
-      is_unsure = is_unsure or not known
-    end
-  end
-  return list[1] and list, is_unsure
-end
+-- From here on the number of an owner's name is that of a majority's round, alike on all its
+-- servers; below, each client counts for itself (LK_ROUND_SERIALS in c/src/locks/lock.h).
+local FIRST_ROUND = 1e13
 
--- On how many servers the same one has it for certain, and on how many at most.
-local function by_one(records)
-  local counts, same, nameless, unsure, held = {}, 0, 0, 0, 0
-  for _, record in ipairs(records) do
-    if record.code == cli.exits.done then
-      local list, is_unsure = people_of(record)
-      held = held + 1
-      nameless, unsure = nameless + (list and 0 or 1), unsure + (is_unsure and 1 or 0)
-      for _, one in ipairs(list or {}) do
-        counts[one] = (counts[one] or 0) + 1
-        same = math.max(same, counts[one])
+-- Who has it on one server: names by which others are compared, with the process where it is known;
+-- `singles`, processes that have it under a number which says no more; is_unsure: of a holder it is
+-- not known whose it is. nil where holders have no names.
+local function people_of(record)
+  local view, people = record.fields.kinds[1], { names = {}, singles = {} }
+  for _, holder in ipairs(view.permits and {} or view.holders) do
+    local client, name = holder.client, holder.owner
+    local number = tonumber(name:match('^lk%-[%x-]+:(%d+)'))
+    local process = client and number and ('%s %d'):format(client.host, client.process)
+    local is_round = process and number >= FIRST_ROUND
+    if not holder.over then
+      people.names[is_round and ('%s %.0f'):format(process, number) or name] = process or false
+      people.is_unsure = people.is_unsure or not process
+      if process and not is_round then
+        people.singles[process] = true
       end
     end
   end
-  return nameless + same, math.min(held, nameless + same + unsure), held
+  return next(people.names) and people
+end
+
+-- On how many servers one with this name has it for certain, and on how many at most.
+local function count_servers(all, name, process)
+  local sure, at_most = 0, 0
+  for _, people in ipairs(all) do
+    local has = people.names[name] ~= nil
+    sure = sure + (has and 1 or 0)
+    at_most = at_most + ((has or people.is_unsure or people.singles[process]) and 1 or 0)
+  end
+  return sure, at_most
+end
+
+-- On how many servers the same one has it for certain, on how many at most, and on how many anyone.
+local function by_one(records)
+  local all, nameless, same, most = {}, 0, 0, 0
+  for _, record in ipairs(records) do
+    if record.code == cli.exits.done then
+      local people = people_of(record)
+      all[#all + 1] = people
+      nameless = nameless + (people and 0 or 1)
+    end
+  end
+  for _, people in ipairs(all) do
+    for name, process in pairs(people.names) do
+      local sure, at_most = count_servers(all, name, process)
+      same, most = math.max(same, sure), math.max(most, at_most)
+    end
+  end
+  return nameless + same, nameless + most, nameless + #all
 end
 
 -- Held by a majority, or by nobody; a server that was not asked may be the one that decides.
