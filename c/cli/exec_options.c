@@ -216,43 +216,57 @@ static lk_status check_rest(exec_options *out, lk_error *error) {
   return check_period(out, error);
 }
 
+static const struct option known_options[] = {{"at-least", required_argument, NULL, 'a'},
+                                              {"busy-exit", required_argument, NULL, 'b'},
+                                              {"done-code", required_argument, NULL, 'd'},
+                                              {"every", required_argument, NULL, 'y'},
+                                              {"help", no_argument, NULL, 'h'},
+                                              {"json", no_argument, NULL, 'j'},
+                                              {"kind", required_argument, NULL, 'k'},
+                                              {"label", required_argument, NULL, 'i'},
+                                              {"lease", required_argument, NULL, 'l'},
+                                              {"leftover", required_argument, NULL, 'e'},
+                                              {"lost-exit", required_argument, NULL, 'x'},
+                                              {"metrics", required_argument, NULL, 'm'},
+                                              {"no-new-privs", no_argument, NULL, 'n'},
+                                              {"on-lost", required_argument, NULL, 'o'},
+                                              {"on-stop", required_argument, NULL, 't'},
+                                              {"password-file", required_argument, NULL, 'p'},
+                                              {"quiet", no_argument, NULL, 'q'},
+                                              {"report", required_argument, NULL, 'r'},
+                                              {"set-limit", no_argument, NULL, 's'},
+                                              {"spans", required_argument, NULL, 'c'},
+                                              {"url", required_argument, NULL, 'u'},
+                                              {"verbose", no_argument, NULL, 'v'},
+                                              {"wait", required_argument, NULL, 'w'},
+                                              {NULL, 0, NULL, 0}};
+
+/* Where the "--" was forgotten, what stands behind the first NAME or the first mistake may be CMD's: a FILE
+ * there is not written. */
+typedef struct own_files {
+  bool known;
+  const char *report_path, *metrics_path;
+} own_files;
+
+static void note_files(own_files *files, const exec_options *out) {
+  if (!files->known) *files = (own_files){true, out->report_path, out->metrics_path};
+}
+
 /* All words before the "--"; a mistake does not keep what stands behind it from being read. */
 static lk_status read_words(int end, char **argv, exec_options *out, bool *help, lk_error *error) {
-  static const struct option known[] = {{"at-least", required_argument, NULL, 'a'},
-                                        {"busy-exit", required_argument, NULL, 'b'},
-                                        {"done-code", required_argument, NULL, 'd'},
-                                        {"every", required_argument, NULL, 'y'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {"json", no_argument, NULL, 'j'},
-                                        {"kind", required_argument, NULL, 'k'},
-                                        {"label", required_argument, NULL, 'i'},
-                                        {"lease", required_argument, NULL, 'l'},
-                                        {"leftover", required_argument, NULL, 'e'},
-                                        {"lost-exit", required_argument, NULL, 'x'},
-                                        {"metrics", required_argument, NULL, 'm'},
-                                        {"no-new-privs", no_argument, NULL, 'n'},
-                                        {"on-lost", required_argument, NULL, 'o'},
-                                        {"on-stop", required_argument, NULL, 't'},
-                                        {"password-file", required_argument, NULL, 'p'},
-                                        {"quiet", no_argument, NULL, 'q'},
-                                        {"report", required_argument, NULL, 'r'},
-                                        {"set-limit", no_argument, NULL, 's'},
-                                        {"spans", required_argument, NULL, 'c'},
-                                        {"url", required_argument, NULL, 'u'},
-                                        {"verbose", no_argument, NULL, 'v'},
-                                        {"wait", required_argument, NULL, 'w'},
-                                        {NULL, 0, NULL, 0}};
   optind = 1;
   opterr = 0;
   lk_status status = LK_OK;
+  own_files files = {.known = false};
   for (;;) {
     lk_error own;
     const int at = optind;
     /* "-": each NAME comes as option 1, so that POSIXLY_CORRECT makes no names of options behind one. */
-    const int option = getopt_long(end, argv, "-:hqv", known, NULL);
+    const int option = getopt_long(end, argv, "-:hqv", known_options, NULL);
     if (option == -1) break;
     if (option == 1) {
       argv[++out->nnames] = optarg;
+      note_files(&files, out);
       continue;
     }
     if (option == '?' || option == ':') {
@@ -264,8 +278,14 @@ static lk_status read_words(int end, char **argv, exec_options *out, bool *help,
     } else if (parse_option(option, out, &own) == LK_OK) {
       continue;
     }
+    note_files(&files, out);
     if (status == LK_OK) *error = own;
     status = LK_INVALID;
+  }
+  note_files(&files, out);
+  if (!argv[end]) {
+    out->report_path = files.report_path;
+    out->metrics_path = files.metrics_path;
   }
   sort_names(out);
   return status;

@@ -124,6 +124,31 @@ describe('latchkey exec, called wrongly or in trouble', function()
     assert.falsy(result.err:find('hush', 1, true))
   end)
 
+  it('writes none of the files of a command whose "--" was forgotten', function()
+    local own, theirs = program.folder() .. '/own', program.folder() .. '/theirs'
+    local function call(...)
+      utils.writefile(own, 'mine')
+      utils.writefile(theirs, 'theirs')
+      local result = program.run({ 'exec', '--url', NOWHERE, ... })
+      assert.equal(64, result.code, result.err)
+      return { utils.readfile(own) == 'mine' and 'kept' or 'written',
+        utils.readfile(theirs) == 'theirs' and 'kept' or 'written' }
+    end
+
+    for _, option in ipairs({ '--report', '--metrics' }) do
+      assert.same({ 'kept', 'kept' }, call('job', './audit.sh', '-f', 'all', option, theirs))
+      assert.same({ 'kept', 'kept' }, call('job', './audit.sh', option .. '=' .. theirs))
+      assert.same({ 'kept', 'kept' }, call('--nonsense', option, theirs))
+      assert.same({ 'written', 'kept' }, call(option, own, 'job', './audit.sh', '-f', option,
+        theirs))
+      assert.same({ 'written', 'kept' }, call(option, own, '--lease', '1', option, theirs, 'job'))
+      assert.same({ 'written', 'kept' }, call(option, own))
+      -- What stands before a "--" is exec's own.
+      assert.same({ 'written', 'kept' }, call('--lease', '1', 'job', option, own, '--', 'true'))
+      assert.same({ 'written', 'kept' }, call('job', option, own, '--'))
+    end
+  end)
+
   it('refuses a report that cannot be written before it takes the lock', function()
     refused(64, 'nowhere', { '--url', NOWHERE, '--report', '/nowhere/report', 'job', '--', 'true' })
   end)
