@@ -195,6 +195,7 @@ typedef struct exec_period {
   int64_t began_ms; /* when its own run began, likewise */
   lk_period last;   /* what the server said last; if that is `done`, nothing is to be run */
   bool marked;      /* this exec's own run */
+  bool unsure;      /* it may be, or will be: no answer came to that */
 } exec_period;
 
 /* Asks whether the job is due; tries again while trouble may pass, until the deadline (LK_FOREVER: none). */

@@ -207,6 +207,12 @@ static void tell_keeper(const front *self, char *out, size_t size) {
   }
 }
 
+/* The job had ended, and the keeper may have marked it. */
+static bool gave_back(const front *self) {
+  return self->phase == FRONT_REMAINS &&
+         atomic_load(&self->keeper->page->deadline_ms) == JOB_NO_DEADLINE;
+}
+
 /* The keeper is gone without a last word: the report is written here. */
 static int conclude_alone(front *self) {
   exec_run *run = self->run;
@@ -219,6 +225,7 @@ static int conclude_alone(front *self) {
               "%s; the command was ended, and the lock expires with its lease", keeper);
   }
   run->outcome.exit_code = exec_tell_failure(run);
+  run->outcome.period.unsure = gave_back(self);
   if (!self->childless && self->phase != FRONT_WAITS && !job_has_strangers()) {
     char text[1024];
     run->outcome.unended_count = job_names(run->outcome.unended, true, 0);

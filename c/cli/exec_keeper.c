@@ -180,8 +180,10 @@ static void mark(keeper *self) {
   const lk_status status =
       exec_period_mark(&run->outcome.period, &run->options, &self->clients, self->locks, &error);
   if (status == LK_OK) return;
-  exec_say("\"%s\" was done, but is not marked, and may be run again in this period: %s",
-           run->options.names[0], error.message);
+  exec_say("\"%s\" was done, but %s, and may be run again in this period: %s",
+           run->options.names[0],
+           run->outcome.period.unsure ? "it is not known whether it is marked" : "is not marked",
+           error.message);
 }
 
 static void release(keeper *self) {

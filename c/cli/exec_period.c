@@ -31,6 +31,9 @@ lk_status exec_period_mark(exec_period *period, const exec_options *options, exe
   do {
     status = lk_period_mark(clients->list[0], options->names[0], options->every_ms,
                             period->began_ms, owner, host, error);
+    /* An earlier copy may have marked it, whatever keeps a later one from it. */
+    const bool answered = status == LK_OK || status == LK_EXISTS;
+    period->unsure = status == LK_UNSURE || (period->unsure && !answered);
   } while (!exec_locks_is_hurried(locks) && exec_waiting_again(status, error, deadline_ms));
   period->marked = status == LK_OK;
   return status;

@@ -91,8 +91,9 @@ static json_t *json_unended(const exec_outcome *outcome) {
 static json_t *json_period(const exec_options *options, const exec_outcome *outcome) {
   const lk_period *last = &outcome->period.last;
   if (!options->every_ms) return json_null();
-  return json_pack("{s:I, s:b, s:o, s:o, s:o, s:o}", "every_ms", (json_int_t)options->every_ms,
-                   "marked", outcome->period.marked, "began_unix_ms",
+  json_t *marked = outcome->period.unsure ? json_null() : json_boolean(outcome->period.marked);
+  return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "every_ms", (json_int_t)options->every_ms,
+                   "marked", marked, "began_unix_ms",
                    json_time(last->done ? last->began_ms : outcome->period.began_ms),
                    "ended_unix_ms", json_time(last->ended_ms), "owner",
                    last->done ? json_text(last->owner) : json_null(), "label",

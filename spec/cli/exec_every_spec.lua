@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A job that is to run once in a period, and a lock that stays for a while: --every, --at-least.
+local cjson = require('cjson')
 local signal = require('posix.signal')
 local utils = require('pl.utils')
 
@@ -150,6 +151,76 @@ describe('latchkey exec --every', function()
     assert.truthy(result.err:find('"job" was done, but is not marked', 1, true), result.err)
     assert.truthy(result.err:find('the release failed', 1, true), result.err)
   end)
+
+  -- The mark is under way, and the server holds it back: it may be done, or will be.
+  local function start_to_mark(report)
+    local gate = program.gate()
+    local process = program.start(program.exec(server, { '--every', '1h', '--lease', '1h',
+      '--report', report, 'job' }, gate.command))
+    gate.started()
+    server:command('CLIENT', 'PAUSE', '600000', 'WRITE')
+    gate.open()
+    program.eventually('the mark is at the server', function()
+      return server:command('CLIENT', 'LIST'):find('flags=b[^\n]+cmd=evalsha')
+    end)
+    return process
+  end
+
+  it('does not say of a run that may be marked that it is not', function()
+    local report_file = program.folder() .. '/report'
+    local process = start_to_mark(report_file)
+
+    process:kill(signal.SIGTERM)
+
+    local result = process:wait(20)
+    assert.truthy(result.err:find('"job" was done, but it is not known whether it is marked', 1,
+      true), result.err)
+    local report = program.json(report_file)
+    assert.equal(cjson.null, report.period.marked)
+    assert.equal('done', report.outcome)
+  end)
+
+  it('does not say so either when the server is gone that may have marked it', function()
+    local report_file = program.folder() .. '/report'
+    local process = start_to_mark(report_file)
+
+    server.process:kill(signal.SIGKILL)
+    server.process:wait()
+    local gone_ms = program.now_ms()
+    program.eventually('it has tried again', function()
+      return program.now_ms() > gone_ms + 1000
+    end)
+    process:kill(signal.SIGTERM)
+
+    local result = process:wait(20)
+    assert.truthy(result.err:find('is not known whether it is marked', 1, true), result.err)
+    assert.equal(cjson.null, program.json(report_file).period.marked)
+  end)
+
+  it('does not say so either when its keeper is killed meanwhile', function()
+    local report_file = program.folder() .. '/report'
+    local process = start_to_mark(report_file)
+
+    signal.kill(process:keeper(), signal.SIGKILL)
+
+    process:wait(20)
+    assert.equal(cjson.null, program.json(report_file).period.marked)
+  end)
+
+  for _, action in ipairs({ 'term', 'warn' }) do
+    it(('knows that a run is not marked whose keeper was killed before its end, --on-lost %s')
+      :format(action), function()
+        local report_file, gate = program.folder() .. '/report', program.gate()
+        local process = program.start(program.exec(server, { '--every', '1h', '--on-lost', action,
+          '--report', report_file, 'job' }, gate.command))
+        gate.started()
+
+        signal.kill(process:keeper(), signal.SIGKILL)
+
+        process:wait(20)
+        assert.is_false(program.json(report_file).period.marked)
+      end)
+  end
 
   it('reports whose run counts', function()
     local report = program.folder() .. '/report'
