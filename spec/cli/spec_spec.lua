@@ -146,7 +146,19 @@ describe('latchkey spec', function()
     local result = run()
 
     assert.equal(64, result.code)
-    assert.matches('more than 8 folders inside of one another', result.err, 1, true)
+    assert.matches('/specs/up: a link that leads back to ', result.err, 1, true)
+  end)
+
+  it('runs the specs of a folder in which others are deep, and says what it passed over', function()
+    local deep = '/specs/main/java/org/acme/shop/stock/take/model/part'
+    dir.makepath(folder .. deep)
+
+    local result = run()
+
+    assert.equal(0, result.code, result.err)
+    assert.matches('\n2 successes / 0 failures', result.out)
+    assert.matches(('passed over, since it is more than 8 folders deep: %s%s\n'):format(folder,
+      deep), result.err, 1, true)
   end)
 
   it('runs them on a server that keeps nothing', function()

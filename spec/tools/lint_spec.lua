@@ -437,15 +437,53 @@ describe('latchkey lint', function()
     finally(function()
       utils.execute('rm -r ' .. folder)
     end)
-    utils.execute(('ln -s . %s/again'):format(folder))
+    dir.makepath(folder .. '/base/good')
+    dir.copyfile(FIXTURES .. 'good/ask.lua', folder .. '/base/good/ask.lua')
+    dir.makepath(folder .. '/base/_fragments')
+    for _, file in ipairs(dir.getfiles(FIXTURES .. '_fragments')) do
+      dir.copyfile(file, folder .. '/base/_fragments')
+    end
+    -- To itself, to a folder on the way, and to one above all that is named.
+    for name, to in pairs({ again = '.', back = '../base', up = '../..' }) do
+      utils.execute(('ln -s %s %s/base/%s'):format(to, folder, name))
+    end
 
-    local code, out, err = command.run('lint', folder, FIXTURES .. 'good')
+    local code, out, err = command.run('lint', folder .. '/base')
 
     assert.equal(1, code)
-    assert.matches(folder .. ':0: file: .*/again/again: more than 8 folders', out)
-    assert.matches('findings: 1\n', err, 1, true)
-    assert.is_nil(err:find('checked: 0', 1, true))
+    for _, name in ipairs({ 'again', 'back', 'up' }) do
+      assert.matches(('%s:0: file: %s/base/%s: a link that leads back to '):format(folder
+        .. '/base', folder, name), out, 1, true)
+    end
+    assert.matches('scripts checked: 1, findings: 3\n', err, 1, true)
   end)
+
+  it('checks a folder beside whose scripts others are deep, and says what it passed over',
+    function()
+      local folder = temporary_folder()
+      finally(function()
+        utils.execute('rm -r ' .. folder)
+      end)
+      dir.makepath(folder .. '/good')
+      dir.copyfile(FIXTURES .. 'good/ask.lua', folder .. '/good/ask.lua')
+      dir.makepath(folder .. '/_fragments')
+      for _, file in ipairs(dir.getfiles(FIXTURES .. '_fragments')) do
+        dir.copyfile(file, folder .. '/_fragments')
+      end
+      dir.makepath(folder .. '/src/main/java/org/acme/shop/stock/take/model/part')
+      -- Links that lead elsewhere are followed, however often.
+      utils.execute(('ln -s good %s/same && ln -s same %s/third'):format(folder, folder))
+
+      local code, out, err = command.run('lint', folder)
+
+      assert.same({ 0, '' }, { code, out })
+      assert.matches('scripts checked: 1, findings: 0\n', err, 1, true)
+      assert.matches(('passed over, since it is more than 8 folders deep: %s/src/main/java/org/'
+        .. 'acme/shop/stock/take/model\n'):format(folder), err, 1, true)
+      dir.makepath(folder .. '/src/main/java/org/acme/shop/stock/take/view/part')
+      err = select(3, command.run('lint', folder))
+      assert.matches('/take/model (and 1 more)\n', err, 1, true)
+    end)
 
   it('lists its rules', function()
     local code, out = command.run('lint', '--rules')

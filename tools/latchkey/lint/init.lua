@@ -2,6 +2,7 @@
 -- Runs the rules over scripts.
 local path = require('pl.path')
 local stdlib = require('posix.stdlib')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local families = require('latchkey.lint.families')
@@ -141,21 +142,22 @@ local function identity(file)
   return path.join(stdlib.realpath(folder ~= '' and folder or '.') or folder, path.basename(file))
 end
 
--- The files of all targets, each once; a folder that cannot be read is a finding.
+-- The files of all targets, each once, and what was passed over; what cannot be read is a finding.
 local function expand(targets, findings)
-  local list, seen = {}, {}
+  local list, all_passed_over, seen = {}, {}, {}
   for _, target in ipairs(targets) do
-    local found, why = files.named({ target }, '.lua')
-    if not found then
+    local found, problems, passed_over = files.named({ target }, '.lua')
+    for _, why in ipairs(problems) do
       findings[#findings + 1] = { file = target, line = 0, rule = 'file', message = why }
     end
-    for _, file in ipairs(found or {}) do
+    for _, file in ipairs(found) do
       local id = identity(file)
       list[#list + 1] = not seen[id] and file or nil
       seen[id] = true
     end
+    tablex.insertvalues(all_passed_over, passed_over)
   end
-  return list
+  return list, all_passed_over
 end
 
 ---Scripts and folders of scripts.
@@ -163,9 +165,10 @@ end
 ---@param home? string the folder of the project's own scripts
 ---@return table[] findings sorted
 ---@return integer checked how many scripts
+---@return string[] passed_over folders
 function lint.run(targets, home)
   local findings = {}
-  local list = expand(targets, findings)
+  local list, passed_over = expand(targets, findings)
   local roots, by_root, names = {}, {}, {}
   for _, file in ipairs(list) do
     local found, script = lint.file(file, home)
@@ -191,7 +194,7 @@ function lint.run(targets, home)
       findings[#findings + 1] = { file = file, line = line, rule = 'forms', message = message }
     end)
   end
-  return report.sort(findings), #list
+  return report.sort(findings), #list, passed_over
 end
 
 return lint

@@ -77,7 +77,7 @@ local function files_of(subject, name)
   local family, verb = name:match('^([^/]+)/(.+)$')
   local root, list, rest = subject.root, {}, {}
   if not subject.is_own then
-    return assert(files.named(subject.specs, '_spec.lua'))
+    return (files.named(subject.specs, '_spec.lua'))
   end
   for _, file in ipairs(dir.getfiles(path.join(root, 'spec', family), '*_spec.lua')) do
     table.insert(path.basename(file) == verb .. '_spec.lua' and list or rest, file)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local path = require('pl.path')
 
+local files = require('latchkey.files')
 local lint = require('latchkey.lint')
 local report = require('latchkey.report')
 
@@ -38,7 +39,11 @@ function command.run(args, ctx)
     end
   end
   local home = path.join(ctx.home, 'scripts')
-  local findings, checked = lint.run(#args.target > 0 and args.target or { home }, home)
+  local findings, checked, passed_over = lint.run(#args.target > 0 and args.target or { home },
+    home)
+  if passed_over[1] then
+    ctx:note(files.passed_over(passed_over))
+  end
   if checked == 0 and #findings == 0 then
     return ctx:misuse(('there are no scripts in %s'):format(table.concat(args.target, ', ')))
   end

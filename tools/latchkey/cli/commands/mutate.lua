@@ -78,9 +78,9 @@ end
 -- Files and folders that are there, but have nothing to go by.
 local function without_content(args)
   for _, folder in ipairs(args.spec) do
-    local list, why = files.named({ folder }, '_spec.lua')
-    if not list then
-      return '--spec ' .. why
+    local list, problems = files.named({ folder }, '_spec.lua')
+    if problems[1] then
+      return '--spec ' .. problems[1]
     elseif #list == 0 then
       return ('--spec %s has no specs: files whose names end in _spec.lua'):format(folder)
     end

@@ -125,9 +125,12 @@ function command.run(args, ctx)
       return ctx:misuse(('there is no file or folder %s'):format(target))
     end
   end
-  local list, wrong = files.named(args.target, '_spec.lua')
-  if not list or #list == 0 then
-    return ctx:misuse(wrong or NO_SPECS)
+  local list, problems, passed_over = files.named(args.target, '_spec.lua')
+  if passed_over[1] then
+    ctx:note(files.passed_over(passed_over))
+  end
+  if problems[1] or #list == 0 then
+    return ctx:misuse(problems[1] or NO_SPECS)
   elseif args.dir and not path.isdir(args.dir) then
     return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   elseif not pcall(require, 'busted') then
