@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -40,8 +41,8 @@ typedef struct front {
   link_message done;
   job_ending ending;
   int64_t ending_since_ms;
-  bool silent;     /* that is why: the keeper lives */
-  int64_t left_ms; /* and so long was left of the lease */
+  bool silent;     /* that is why it was begun: the keeper lives */
+  int64_t left_ms; /* of the lease, when the job's end was begun; below 0: it had ended */
   bool childless;
 } front;
 
@@ -162,6 +163,10 @@ static bool must_end(const front *self) {
   return judge_ms != JOB_NO_DEADLINE && lk_now_ms() >= judge_ms;
 }
 
+static void note_left(front *self) {
+  self->left_ms = atomic_load(&self->keeper->page->deadline_ms) - lk_now_ms();
+}
+
 /* One step; how many ms the next one can wait. */
 static int64_t end(front *self) {
   const int64_t lead_ms = atomic_load(&self->keeper->page->lead_ms);
@@ -169,7 +174,7 @@ static int64_t end(front *self) {
   if (!self->ending.begun) {
     self->ending_since_ms = lk_now_ms();
     self->silent = self->process && self->linked;
-    self->left_ms = deadline_ms - self->ending_since_ms;
+    note_left(self);
   }
   /* The keeper would have begun before: when it is silent there is no time left for SIGTERM. */
   job_end_begin(&self->ending, self->process && self->linked ? 0 : JOB_GRACE_MS);
@@ -197,9 +202,9 @@ static bool is_over(const front *self) {
 static void tell_keeper(const front *self, char *out, size_t size) {
   if (self->silent) {
     snprintf(out, size,
-             "its keeper was silent until %lld ms before the end of the lease: it was stopped, or "
-             "all of the machine was",
-             (long long)self->left_ms);
+             "its keeper was silent until %lld ms %s the end of the lease: it was stopped, or all "
+             "of the machine was",
+             (long long)llabs(self->left_ms), self->left_ms < 0 ? "after" : "before");
   } else if (WIFSIGNALED(self->process_status)) {
     snprintf(out, size, "its keeper was killed (signal %d)", WTERMSIG(self->process_status));
   } else {
@@ -217,12 +222,13 @@ static bool gave_back(const front *self) {
 static int conclude_alone(front *self) {
   exec_run *run = self->run;
   char keeper[160];
+  if (!self->ending.begun) note_left(self); /* the command ended with its keeper */
   tell_keeper(self, keeper, sizeof keeper);
   if (self->phase == FRONT_WAITS) {
     exec_fail(&run->outcome.error, LK_SYSTEM, "%s while it waited for the lock", keeper);
   } else {
-    exec_fail(&run->outcome.error, LK_LOST,
-              "%s; the command was ended, and the lock expires with its lease", keeper);
+    exec_fail(&run->outcome.error, LK_LOST, "%s; the command was ended, and the lock %s", keeper,
+              self->left_ms < 0 ? "had expired" : "expires with its lease");
   }
   run->outcome.exit_code = exec_tell_failure(run);
   run->outcome.period.unsure = gave_back(self);
