@@ -30,6 +30,17 @@ static size_t count_words(const char *text) {
   return count;
 }
 
+static bool is_local(const char *word) { return strncmp(word, "local:", strlen("local:")) == 0; }
+
+static size_t count_local(const char *text) {
+  size_t count = 0;
+  for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+    count += is_local(text);
+    text += strcspn(text, " ");
+  }
+  return count;
+}
+
 /* The owners' names of ancestors' holds, with blanks between; what finds no room is not told. */
 static void make_within(const held_list *held, char *out, size_t size) {
   size_t len = 0;
@@ -42,7 +53,7 @@ static void make_within(const held_list *held, char *out, size_t size) {
 }
 
 static lk_status open_one(const exec_options *options, const held_list *held, const char *url,
-                          exec_clients *out, lk_error *error) {
+                          lk_client **out, lk_error *error) {
   lk_client_options client_options = LK_CLIENT_OPTIONS_INIT;
   client_options.password = password_of(url, options->password);
   client_options.lazy = count_words(options->url) > 1 || options->wait_ms != 0;
@@ -53,9 +64,13 @@ static lk_status open_one(const exec_options *options, const held_list *held, co
   make_label(options, label, sizeof label);
   client_options.label = label;
   client_options.process = getppid(); /* the front's, which the user started and can end */
-  const lk_status status = lk_client_open(url, &client_options, &out->list[out->count], error);
-  if (status == LK_OK) out->count++;
-  return status;
+  return lk_client_open(url, &client_options, out, error);
+}
+
+static lk_status named_twice(const char *server, size_t length, lk_error *error) {
+  return exec_fail(error, LK_INVALID,
+                   "the server %.*s is named twice; a majority is of servers that fail alone",
+                   (int)length, server);
 }
 
 static lk_status check_servers(const exec_options *options, size_t count, lk_error *error) {
@@ -67,6 +82,7 @@ static lk_status check_servers(const exec_options *options, size_t count, lk_err
   if (count > EXEC_SERVERS_MAX) {
     return exec_fail(error, LK_INVALID, "at most %d servers", EXEC_SERVERS_MAX);
   }
+  if (count_local(options->url) > 1) return named_twice("local:", strlen("local:"), error);
   if (count > 1 && (options->every_ms || options->at_least_ms)) {
     return exec_fail(error, LK_INVALID, "--every and --at-least need one server");
   }
@@ -91,13 +107,13 @@ static size_t server_part(const char *target, const char **out) {
 static lk_status check_apart(const exec_clients *clients, lk_error *error) {
   for (size_t i = 1; i < clients->count; i++) {
     const char *mine, *theirs;
+    if (!clients->list[i]) continue;
     const size_t length = server_part(lk_client_target(clients->list[i]), &mine);
     for (size_t k = 0; k < i; k++) {
+      if (!clients->list[k]) continue;
       const size_t other = server_part(lk_client_target(clients->list[k]), &theirs);
       if (other != length || strncmp(mine, theirs, length) != 0) continue;
-      return exec_fail(error, LK_INVALID,
-                       "the server %.*s is named twice; a majority is of servers that fail alone",
-                       (int)length, mine);
+      return named_twice(mine, length, error);
     }
   }
   return LK_OK;
@@ -116,21 +132,38 @@ static lk_status name_targets(exec_clients *clients, lk_error *error) {
   return LK_OK;
 }
 
-/* Who waits for a lock waits for its server, too; and of several some may be down. */
+/* Those that are `local:`, or the others. */
+static lk_status open_some(const exec_options *options, const held_list *held, bool local,
+                           exec_clients *out, lk_error *error) {
+  lk_status status = LK_OK;
+  char *urls = strdup(options->url);
+  char *rest = urls;
+  size_t at = 0;
+  if (!urls) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
+  for (char *url; status == LK_OK && (url = strsep(&rest, " ")) != NULL;) {
+    if (!*url) continue;
+    if (is_local(url) == local) status = open_one(options, held, url, &out->list[at], error);
+    at++;
+  }
+  free(urls);
+  return status;
+}
+
+/* Who waits for a lock waits for its server, too; and of several some may be down. `local:` starts a server, so
+ * it comes last: what is wrong with the others is known by then. */
 lk_status exec_clients_open(const exec_options *options, const held_list *held, exec_clients *out,
                             lk_error *error) {
   const size_t count = count_words(options->url);
   lk_status status = check_servers(options, count, error);
   if (status != LK_OK) return status;
-  char *urls = strdup(options->url);
-  char *rest = urls;
-  if (!urls) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
-  for (char *url; status == LK_OK && (url = strsep(&rest, " ")) != NULL;) {
-    if (*url) status = open_one(options, held, url, out, error);
+  out->count = count;
+  for (int local = 0; local < 2 && status == LK_OK; local++) {
+    status = open_some(options, held, local, out, error);
+    if (status == LK_OK) status = check_apart(out, error);
   }
-  free(urls);
-  if (status == LK_OK) status = check_apart(out, error);
-  return status == LK_OK ? name_targets(out, error) : status;
+  if (status == LK_OK) return name_targets(out, error);
+  exec_clients_close(out);
+  return status;
 }
 
 void exec_clients_close(exec_clients *clients) {

@@ -40,6 +40,33 @@ describe('latchkey local', function()
     assert.is_true(program.is_gone(document.process))
   end)
 
+  it('is not started by an exec whose servers are refused', function()
+    for urls, why in pairs({
+      ['local: local: local:'] = 'the server local: is named twice',
+      ['local: unix:///nowhere local:?db=1'] = 'the server local: is named twice',
+      ['local: unix:///nowhere unix:///nowhere'] = 'the server /nowhere is named twice',
+      ['local: unix:///nowhere nonsense://host'] = 'scheme',
+    }) do
+      local result = program.run({ 'exec', '--url', urls, 'job', '--', 'true' }, settings)
+
+      assert.equal(64, result.code, urls)
+      assert.truthy(result.err:find(why, 1, true), result.err)
+      assert.equal(69, program.run({ 'local', 'status' }, settings).code, urls)
+    end
+  end)
+
+  it('is one of a majority', function()
+    local one, two = program.server(), program.server()
+    local urls = ('%s local: %s'):format(one.url, two.url)
+
+    local exec = program.run({ 'exec', '--url', urls, 'job', '--', 'sh', '-c',
+      'redis-cli -s "$0" EXISTS job', two.socket }, settings)
+
+    assert.equal(0, exec.code, exec.err)
+    assert.equal('1\n', exec.out)
+    assert.equal(0, program.run({ 'local', 'status' }, settings).code)
+  end)
+
   it('is asked without the password that LATCHKEY_PASSWORD has for others', function()
     settings.env.LATCHKEY_PASSWORD = 'secret'
 
