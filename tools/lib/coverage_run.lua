@@ -7,30 +7,35 @@ local Coverage = require('lib.coverage')
 local runner = require('latchkey.mock.runner')
 
 local coverage = Coverage.new(assert(catalog.read('scripts')))
-local run_script, running = runner.run, nil
+local run_script, getinfo = runner.run, debug.getinfo
+
+-- Is a function one of a script? To ask where it was written takes longer than anything else here.
+local is_of_script = setmetatable({}, { __mode = 'k', __index = function(self, func)
+  self[func] = getinfo(func, 'S').source == '@user_script'
+  return rawget(self, func)
+end })
 
 -- Compiled code calls no hooks.
 jit.off()
 
 function runner.run(world, script, ...)
-  running = script.header and script.header.name
-  local reply, err = run_script(world, script, ...)
-  if running then
-    coverage:outcome(running, reply, err)
-    running = nil
+  local name = script.header and script.header.name
+  if not name then
+    return run_script(world, script, ...)
   end
+  debug.sethook(function(_, line)
+    if is_of_script[getinfo(2, 'f').func] then
+      coverage:line(name, line)
+    end
+  end, 'l')
+  local reply, err = run_script(world, script, ...)
+  debug.sethook()
+  coverage:outcome(name, reply, err)
   return reply, err
 end
 
-debug.sethook(function(_, line)
-  if running and debug.getinfo(2, 'S').source == '@user_script' then
-    coverage:line(running, line)
-  end
-end, 'l')
-
 -- Before the output handlers, so that they count the error; the table comes behind their summary.
 busted.subscribe({ 'suite', 'end' }, function()
-  debug.sethook()
   local report, is_complete = coverage:report()
   busted.subscribe({ 'exit' }, function()
     io.write('\n', report)
@@ -42,3 +47,6 @@ busted.subscribe({ 'suite', 'end' }, function()
   end
   return nil, true
 end, { priority = 1 })
+
+-- What all files of specs use, once; behind what is changed here.
+require('shared')

@@ -60,12 +60,12 @@ live_specs() {
 }
 
 section_specs() {
-  specs default "$LK_BUILD"
+  specs beside "$LK_BUILD"
   if [ -n "$LK_FULL" ] && have chromium 'gallery'; then
     tap 'gallery' env LATCHKEY_BROWSER=chromium busted -o TAP spec/checker/gallery_spec.lua
   fi
 }
-section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
+section_specs_puc() { have lua5.1 'specs (puc)' && specs "puc${LK_FULL:+-whole}" "$LK_BUILD"; }
 # The scenarios of tools/interop, with processes of latchkey on both sides.
 section_specs_live() {
   live_specs "$LK_BUILD"
@@ -282,17 +282,18 @@ section_mock() {
 
 # cli_specs BUILD [NAME...]: the files of spec/cli, or these, those first that take longest.
 cli_specs() {
-  local build=$1
+  local build=$1 keys=200000 # who goes through all of so few is slow, too
   local -a first files
   shift
   have busted 'specs (cli)' || return
+  if [ -n "$LK_FULL" ]; then keys=1000000; fi
   if [ $# -eq 0 ]; then
     first=(acl load cluster bundle cluster_acl mock doctor job top exec_trouble)
     mapfile -t files < <(basename -s _spec.lua -a spec/cli/*_spec.lua | grep -vxF "$(printf '%s\n' "${first[@]}")")
     set -- "${first[@]}" "${files[@]}"
   fi
   files=("${@/#/spec/cli/}")
-  spread 2 cli env LATCHKEY_LIB="$build/liblatchkey.so" LATCHKEY_PROGRAM="$build/latchkey" \
+  spread 2 cli env LATCHKEY_SPEC_KEYS="$keys" LATCHKEY_LIB="$build/liblatchkey.so" LATCHKEY_PROGRAM="$build/latchkey" \
     busted --run=cli -v -o TAP -- "${files[@]/%/_spec.lua}"
 }
 section_cli() { cli_specs "$LK_BUILD"; }
