@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
+local signal = require('posix.signal')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local own_lock = require('support.own_lock')
@@ -249,6 +251,24 @@ describe('latchkey check', function()
       assert.is_true(back.code < 2, back.err)
       assert.equal(64, drop.code)
     end)
+  end)
+
+  it('leaves no worker behind, whatever ends it', function()
+    for _, name in ipairs({ 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL' }) do
+      local process = program.start({ 'check', '--no-spec', '--workers', '2' })
+      local workers = program.eventually('two work', function()
+        local children = tablex.keys(program.children(process.pid))
+        return #children == 2 and children
+      end)
+      process:kill(signal[name])
+      process:wait()
+
+      for _, worker in ipairs(workers) do
+        program.eventually('a worker ends by ' .. name, function()
+          return program.is_gone(worker)
+        end, 5)
+      end
+    end
   end)
 
   it('claims nothing of a trace without steps', function()

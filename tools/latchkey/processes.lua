@@ -8,12 +8,55 @@ local time = require('posix.time')
 local unistd = require('posix.unistd')
 local wait = require('posix.sys.wait')
 
+local has_ffi, ffi = pcall(require, 'ffi')
+if has_ffi then
+  ffi.cdef('int prctl(int option, ...);')
+end
+
 local processes = {}
+
+-- Of prctl(): which signal one gets when its parent has ended.
+local PARENT_DEATH_SIGNAL = 1
+-- Of fcntl(): SIGIO to the owner when there is something to read, the end among it. As Linux has
+-- it, and luaposix does not.
+local TELL, SIGIO = 0x2000, 29
 
 ---@return number seconds of a clock that nobody sets
 function processes.now_s()
   local now = time.clock_gettime(time.CLOCK_MONOTONIC)
   return now.tv_sec + now.tv_nsec / 1e9
+end
+
+-- What ends workers with the one that waits for them, however that ends: else they would compute on
+-- for nobody. Without ffi, a pipe to which only that one holds on, and whose end comes as a signal.
+local function new_tie()
+  local tie = { parent = unistd.getpid() }
+  if not has_ffi then
+    tie.ends, tie.lives = unistd.pipe()
+  end
+  return tie
+end
+
+local function is_untied(tie)
+  if has_ffi then
+    local long = ffi.typeof('unsigned long')
+    ffi.C.prctl(PARENT_DEATH_SIGNAL, long(signal.SIGKILL), long(0), long(0), long(0))
+    return unistd.getppid() ~= tie.parent
+  end
+  unistd.close(tie.lives)
+  signal.signal(SIGIO, signal.SIG_DFL)
+  -- Opened anew: what workers have from their parent has one owner for all of them.
+  local ends = assert(fcntl.open('/proc/self/fd/' .. tie.ends, fcntl.O_RDONLY))
+  fcntl.fcntl(ends, fcntl.F_SETOWN, unistd.getpid())
+  fcntl.fcntl(ends, fcntl.F_SETFL, TELL)
+  return poll.rpoll(ends, 0) == 1
+end
+
+local function drop(tie)
+  if not has_ffi then
+    unistd.close(tie.ends)
+    unistd.close(tie.lives)
+  end
 end
 
 -- What the function prints is nobody's business; what it gives back goes through the pipe.
@@ -29,10 +72,13 @@ local function become_child(write_end, run, item)
   unistd._exit(0)
 end
 
-local function start(run, item)
+local function start(run, item, tie)
   local read_end, write_end = unistd.pipe()
   local pid = assert(unistd.fork())
   if pid == 0 then
+    if is_untied(tie) then
+      unistd._exit(0)
+    end
     unistd.close(read_end)
     become_child(write_end, run, item)
   end
@@ -93,15 +139,16 @@ end
 ---  order; what gave nil has the result "", what did not end in time says so and is late, and what
 ---  failed has a defect
 function processes.each(items, options, run, done)
-  local children, at = {}, 1
+  local children, at, tie = {}, 1, new_tie()
   io.stdout:flush()
   while at <= #items or #children > 0 do
     while at <= #items and #children < options.workers do
-      children[#children + 1] = start(run, items[at])
+      children[#children + 1] = start(run, items[at], tie)
       at = at + 1
     end
     attend(children, options.limit_s, done)
   end
+  drop(tie)
 end
 
 ---Results of the function for many items, in their order. What fails there is an error here.
