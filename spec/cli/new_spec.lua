@@ -142,4 +142,20 @@ describe('latchkey new', function()
     assert.equal(64, result.code)
     assert.matches('scripts', result.err, 1, true)
   end)
+
+  it('shows the paths of what it wrote without what a terminal obeys', function()
+    local result = program.run({ 'new', 'lock', 'acme', '--dir', folder .. '/x\27[31m\255' })
+    local scripts = folder .. '/x\27[31m\255/scripts'
+    utils.writefile(scripts .. '/acme/odd\27.lua', 'return redis.call(')
+    local linted = run('lint', scripts)
+    local fresh = run('fragments', '--write', scripts)
+
+    assert.equal(0, result.code, result.err)
+    assert.truthy(result.out:find(folder .. '/x\\x1b[31m\\xff/models/acme.lua\n', 1, true))
+    assert.equal(1, linted.code, linted.err)
+    assert.truthy(linted.out:find(folder .. '/x\\x1b[31m\\xff/scripts/acme/odd\\x1b.lua:', 1, true))
+    for _, each in ipairs({ result, linted, fresh }) do
+      assert.is_nil((each.out .. each.err):find('[\27\255]'))
+    end
+  end)
 end)

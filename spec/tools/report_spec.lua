@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+local cjson = require('cjson')
+
 local report = require('latchkey.report')
 
 local function finding(file, line, rule, message)
@@ -26,5 +28,22 @@ describe('report', function()
 
     assert.equal('{"checked":2,"findings":[{"file":"a\\"b","line":1,"message":"m","rule":"x"}],'
       .. '"fixed":[],"schema":"latchkey/lint/1"}\n', json)
+  end)
+
+  it('writes no bytes into a line that a terminal obeys', function()
+    local text = report.text({ finding('a\27[2J\194\133.lua', 3, 'width', 'x\226\128\174y'),
+      finding('b\255', 0, 'file') })
+
+    assert.equal('a\\x1b[2J\\xc2\\x85.lua:3: width: x\\xe2\\x80\\xaey\nb\\xff:0: file: m\n', text)
+  end)
+
+  it('writes JSON that a terminal shows as it is, and a program reads as it was', function()
+    local name = 'a\27\127\194\133\216\156\226\128\174\226\129\166\195\164\226\130\172.lua'
+
+    local json = report.json('lint', { name = name })
+
+    assert.equal('{"name":"a\\u001b\\u007f\\u0085\\u061c\\u202e\\u2066\195\164\226\130\172.lua",'
+      .. '"schema":"latchkey/lint/1"}\n', json)
+    assert.equal(name, cjson.decode(json).name)
   end)
 end)

@@ -1,15 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Findings of the tools over scripts: { file, line, rule, message }, for people and for programs.
 local json = require('latchkey.json')
+local text = require('latchkey.text')
 
 local report = {}
 
 ---@param findings table[]
----@return string one line each
+---@return string one line each, without what a terminal obeys
 function report.text(findings)
   local lines = {}
   for i, finding in ipairs(findings) do
-    lines[i] = ('%s:%d: %s: %s\n'):format(finding.file, finding.line, finding.rule, finding.message)
+    lines[i] = ('%s:%d: %s: %s\n'):format(text.safe(finding.file), finding.line, finding.rule,
+      text.safe(finding.message))
   end
   return table.concat(lines)
 end
@@ -40,7 +42,7 @@ function report.json(command, fields)
   for name, value in pairs(fields) do
     document[name] = value
   end
-  return json.encode(document) .. '\n'
+  return text.safe_json(json.encode(document)) .. '\n'
 end
 
 return report

@@ -162,6 +162,21 @@ function text.utf8(bytes)
   return bytes:find('[\128-\255]') and escape(bytes, never) or bytes
 end
 
+-- Of two or three bytes of UTF-8.
+local function code_of(a, b, c)
+  return c and a % 16 * 4096 + b % 64 * 64 + c % 64 or a % 32 * 64 + b % 64
+end
+
+---JSON that a terminal shows as it is: what it would obey stands as \uNNNN, which is read as the
+---same. Of control characters up to U+001F, JSON has none.
+---@param document string JSON in UTF-8
+---@return string
+function text.safe_json(document)
+  return (document:gsub('[\194\216\226][\128-\191]+', function(character)
+    return is_obeyed(character) and ('\\u%04x'):format(code_of(character:byte(1, 3))) or nil
+  end))
+end
+
 ---A word of a command that is to be typed, as a shell takes it. One with control characters is none
 ---that can be typed so.
 ---@param bytes string

@@ -5,6 +5,7 @@ local utils = require('pl.utils')
 local adopt = require('latchkey.lint.adopt')
 local catalog = require('latchkey.script.catalog')
 local header = require('latchkey.script.header')
+local text = require('latchkey.text')
 local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'write the contract of a script that has none' }
@@ -77,7 +78,7 @@ function command.run(args, ctx)
     end
     local _, open = contract:gsub(' %?[ \n]', '')
     written[#written + 1] = { script = name_of(file), file = target, open = open }
-    lines[#lines + 1] = ('%s: %d to decide, marked with "?"\n'):format(target, open)
+    lines[#lines + 1] = ('%s: %d to decide, marked with "?"\n'):format(text.safe(target), open)
   end
   ctx:result({ contracts = written }, table.concat(lines))
   return 0

@@ -6,6 +6,7 @@ local bundle = require('latchkey.bundle')
 local cli = require('latchkey.cli')
 local evidence = require('latchkey.bundle.evidence')
 local sign = require('latchkey.bundle.sign')
+local text = require('latchkey.text')
 local trust = require('latchkey.bundle.trust')
 local whole_file = require('latchkey.whole_file')
 
@@ -40,8 +41,8 @@ end
 local function licence_of(args, folder)
   local file = args.licence or path.join(folder, 'LICENSE')
   if args.licence or path.isfile(file) then
-    local text, why = utils.readfile(file, true)
-    return text, text == nil and why or nil
+    local licence, why = utils.readfile(file, true)
+    return licence, licence == nil and why or nil
   end
 end
 
@@ -131,8 +132,8 @@ function command.run(args, ctx)
   end
   ctx:result({ file = file, name = about.name, version = about.version, sha256 = contents.sha256,
     bytes = #contents.bytes, scripts = #contents.scripts, signed = args.sign ~= nil },
-    ('%s: %d scripts, %d bytes\nsha256 %s\n'):format(file, #contents.scripts, #contents.bytes,
-      contents.sha256))
+    ('%s: %d scripts, %d bytes\nsha256 %s\n'):format(text.safe(file), #contents.scripts,
+      #contents.bytes, contents.sha256))
   return cli.exits.done
 end
 

@@ -6,6 +6,7 @@ local cli = require('latchkey.cli')
 local pages = require('latchkey.bundle.pages')
 local report = require('latchkey.report')
 local sorted = require('latchkey.sorted')
+local text = require('latchkey.text')
 local trust = require('latchkey.bundle.trust')
 local whole_file = require('latchkey.whole_file')
 
@@ -70,7 +71,7 @@ function command.run(args, ctx)
     if not written then
       return trust.refuse(ctx, why)
     end
-    ctx:note(('%d pages written to %s'):format(#names, args.output))
+    ctx:note(('%d pages written to %s'):format(#names, text.safe(args.output)))
   end
   ctx:result({ pages = rows }, args.output and '' or table.concat(texts, '\n'))
   return cli.exits.done

@@ -6,6 +6,7 @@ local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
 local lines = require('latchkey.script.lines')
 local report = require('latchkey.report')
+local text = require('latchkey.text')
 local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'compare or refresh the shared pieces inside scripts' }
@@ -64,7 +65,8 @@ function command.run(args, ctx)
       end
       if written then
         stale[#stale + 1] = file
-        shown[#shown + 1] = ('%s %s\n'):format(args.write and 'refreshed' or 'stale', file)
+        shown[#shown + 1] = ('%s %s\n'):format(args.write and 'refreshed' or 'stale',
+          text.safe(file))
       else
         add(findings, file, 0, 'file', why)
       end

@@ -4,6 +4,7 @@ local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
+local text = require('latchkey.text')
 local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'begin a script or a lock of your own, with its specs and its model' }
@@ -45,8 +46,8 @@ function command.configure(parser)
     .. 'file that is there is never overwritten: then nothing is written at all.')
 end
 
-local function is_word(text)
-  return #text <= WORD_MAX and text:find('^[a-z][a-z0-9_]*$') ~= nil
+local function is_word(word)
+  return #word <= WORD_MAX and word:find('^[a-z][a-z0-9_]*$') ~= nil
 end
 
 -- What stands for @FAMILY@ and @VERB@; else what is wrong with the name.
@@ -77,8 +78,8 @@ local function files_of(args, words, home)
       return nil, ('%s is there already; nothing was written'):format(file)
     end
     local template = path.join(home, 'tools', 'latchkey', 'new', args.kind, row[1] .. '.in')
-    local text = assert(utils.readfile(template, true)):gsub('@(%u+)@', words)
-    files[i] = { path = file, text = fragments.refresh(text, function(name)
+    local filled = assert(utils.readfile(template, true)):gsub('@(%u+)@', words)
+    files[i] = { path = file, text = fragments.refresh(filled, function(name)
       return fragments.read(path.join(home, 'scripts'), name)
     end) }
   end
@@ -131,11 +132,11 @@ function command.run(args, ctx)
   if not good then
     return ctx:misuse(wrong)
   end
-  local list = {}
+  local list, lines = {}, {}
   for i, file in ipairs(files) do
-    list[i] = file.path
+    list[i], lines[i] = file.path, text.safe(file.path) .. '\n'
   end
-  ctx:result({ files = list }, table.concat(list, '\n') .. '\n')
+  ctx:result({ files = list }, table.concat(lines))
   return 0
 end
 
