@@ -267,6 +267,43 @@ describe('latchkey blame', function()
     assert.is_true(watcher:wait().code ~= 0)
   end)
 
+  for form, expected in pairs({ ['--json'] = '"trouble":"[^"]+"',
+    ['--within=500ms'] = '\nno answer, trying again: [^\n]+\n$',
+    ['--dot'] = '\n// no answer, trying again: [^\n]+\n$' }) do
+    it('watches on while the server is away, and says so once, with ' .. form, function()
+      local watcher = program.start({ 'blame', '--url', server.url, '--watch', form })
+      local function said()
+        return utils.readfile(watcher.out_file) or ''
+      end
+      local first = program.eventually('it has looked', function()
+        return said():match('^.+\n$')
+      end)
+
+      server.process:kill(signal.SIGKILL)
+      server.process:wait()
+      local away = program.eventually('it says that nobody answers', function()
+        assert.is_false(watcher:poll())
+        return said():find(expected) and said()
+      end)
+      utils.execute('sleep 2.5')
+      assert.equal(away, said())
+
+      server:start()
+      program.eventually('it tells how it is now', function()
+        return said():sub(#away + 1) == first
+      end)
+      watcher:kill(signal.SIGTERM)
+      assert.is_true(watcher:wait().code ~= 0)
+    end)
+  end
+
+  it('watches nothing where the first look fails, or is refused', function()
+    server.process:kill(signal.SIGKILL)
+    server.process:wait()
+
+    assert.equal(69, blame('--watch').code)
+  end)
+
   it('draws a graph', function()
     ring({ PAIRS.lock, PAIRS.fair })
 

@@ -30,7 +30,8 @@ function ask.all(client, wait_ms)
   local status = lib.lk_ask(client.pointer, wait_ms, out, raised)
   if tonumber(status) ~= lib.LK_OK then
     return nil, { status = ffi.string(lib.lk_status_name(status)),
-      message = ffi.string(raised.message), hint = ffi.string(lib.lk_status_hint(status)) }
+      message = ffi.string(raised.message), hint = ffi.string(lib.lk_status_hint(status)),
+      retriable = lib.lk_status_is_retriable(status) }
   end
   local answers = {}
   for i = 0, tonumber(lib.lk_answers_count(out[0])) - 1 do

@@ -22,7 +22,8 @@ function command.configure(parser)
   parser:argument('name', 'Only this lock, and what its holders wait for.'):args('?')
   parser:option('--within', 'How long answers are waited for, 10ms to 1m.'):default('500ms')
     :argname('DURATION')
-  parser:flag('--watch', 'Look again every second, and print what has changed.')
+  parser:flag('--watch', 'Look again every second, and print what has changed, until a '
+    .. 'signal. While the server is away, it tries again.')
   parser:flag('--dot', 'A graph for dot(1) of Graphviz.')
   parser:epilog('Clients answer that wait for something at this moment: those of latchkey exec, '
     .. 'and applications that set the option answers. Exit code 1: there is a deadlock. 2: none '
@@ -259,20 +260,33 @@ local function gist(found)
   return (told.text(found.seen, found.keys):gsub('%d+%.?%d* %a+', ''))
 end
 
+-- Why there is no answer, with what was known before it.
+local function tell_trouble(ctx, args, known, err)
+  local fields, why = told.document(known.seen, known.keys), text.safe(err.message)
+  fields.trouble = why
+  return ctx:result(fields, ('%sno answer, trying again: %s\n'):format(args.dot and '// ' or '',
+    why)) and ctx.stdout:flush()
+end
+
 local function watch(client, args, ctx, within_ms)
-  local last
+  local last, known
   while true do
     local found, err = look(client, args, ctx, within_ms)
-    if not found then
+    if not found and (not known or err.retriable == false) then
       return ctx:fail(err)
     end
-    if gist(found) ~= last then
-      last = gist(found)
-      -- Of what cannot be written the exit code tells.
-      if not tell(ctx, args, found) then
-        return cli.exits.done
-      end
+    known = found or known
+    local now, written = found and gist(found) or err.status, true
+    if now ~= last and found then
+      written = tell(ctx, args, found)
+    elseif now ~= last then
+      written = tell_trouble(ctx, args, known, err)
     end
+    -- Of what cannot be written the exit code tells.
+    if not written then
+      return cli.exits.done
+    end
+    last = now
     require('posix.poll').rpoll(-1, 1000)
   end
 end
