@@ -490,4 +490,16 @@ describe('latchkey debug --dap', function()
     end
     assert.equal(0, serve('').code)
   end)
+
+  it('says where its input cannot be read', function()
+    local closed = program.start_any('sh', { '-c', 'exec "$0" debug --dap <&-', program.path })
+      :wait()
+    local folder_given = program.start_any('sh', { '-c', 'exec "$0" debug --dap </', program.path })
+      :wait()
+
+    assert.same({ 64, '' }, { closed.code, closed.out })
+    assert.truthy(closed.err:find('the input cannot be read: Bad file descriptor\n', 1, true),
+      closed.err)
+    assert.equal(64, folder_given.code, folder_given.err)
+  end)
 end)

@@ -27,7 +27,8 @@ end
 -- The length in the header of the next message; nil at the end of the input, or with what is wrong.
 local function read_header(input)
   local length
-  for line in input:lines() do
+  local line, broken = input:read('*l')
+  while line do
     line = line:gsub('\r$', '')
     local name, value = line:match('^([^:]+):%s*(.-)%s*$')
     if line == '' and length then
@@ -40,6 +41,10 @@ local function read_header(input)
         return nil, 'no length of a message: ' .. value
       end
     end
+    line, broken = input:read('*l')
+  end
+  if broken then
+    return nil, 'the input cannot be read: ' .. broken
   end
   return nil, length and 'the input ends within a header' or nil
 end
