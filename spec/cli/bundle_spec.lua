@@ -338,6 +338,28 @@ describe('latchkey verify', function()
     assert.truthy(result.err:find('.sha256 describes', 1, true))
   end)
 
+  it('takes a bundle from a pipe, as diff and eval do', function()
+    local file = bundle('1.0.0', 0)
+    local function piped(...)
+      return program.start_any('sh', { '-c', 'file=$1; shift; cat "$file" | "$0" "$@"',
+        program.path, file, ... }):wait()
+    end
+
+    local verified = piped('verify', '--allow-unsigned', '/dev/stdin')
+    local compared = piped('diff', '/dev/stdin', file)
+    local evaluated = piped('eval', '--mock', '--allow-unsigned', '--bundle', '/dev/stdin',
+      'my/count', 'k')
+    local broken = program.start_any('sh', { '-c',
+      'echo x | "$0" verify --allow-unsigned /dev/stdin', program.path }):wait()
+
+    assert.equal(0, verified.code, verified.err)
+    assert.truthy(verified.out:find('mine 1.0.0', 1, true), verified.out)
+    assert.equal(0, compared.code, compared.err)
+    assert.equal(0, evaluated.code, evaluated.err)
+    assert.equal(1, broken.code)
+    assert.truthy(broken.err:find('/dev/stdin is refused: ', 1, true), broken.err)
+  end)
+
   it('refuses what is no bundle', function()
     local folder = program.folder()
     for name, text in pairs({ empty = '', text = 'hello', zeros = ('\0'):rep(4096) }) do

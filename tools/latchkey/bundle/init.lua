@@ -129,14 +129,14 @@ function bundle.read(bytes)
     bytes = bytes, files = files, scripts = scripts, statement = statement }
 end
 
----The bytes of a file that may be a bundle.
+---The bytes of a file that may be a bundle, or of a pipe, which is read once.
 ---@param file string
 ---@return string|nil bytes
 ---@return string|nil why
 function bundle.bytes_of(file)
   if path.isdir(file) then
     return nil, ('%s is a folder; a bundle is a file'):format(file)
-  elseif not path.isfile(file) then
+  elseif not path.exists(file) then
     return nil, ('there is no file %s'):format(file)
   end
   local handle, why = io.open(file, 'rb')

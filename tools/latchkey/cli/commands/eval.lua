@@ -29,9 +29,10 @@ end
 -- Failures that the script itself answers with.
 local SCRIPT_ERRORS = { LK_BADARG = true, LK_SCRIPT = true, LK_WRONGTYPE = true, LK_SERVER = true }
 
--- Whether it is trusted is another question, which its being run asks.
+-- Whether it is trusted is another question, which its being run asks. A pipe is read only then:
+-- the options that name keys and arguments are not known before.
 local function readable(file)
-  local bytes = file and bundle.bytes_of(file)
+  local bytes = file and path.isfile(file) and bundle.bytes_of(file)
   return bytes and bundle.read(bytes)
 end
 
