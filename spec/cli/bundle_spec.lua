@@ -195,6 +195,23 @@ describe('latchkey bundle', function()
     end
   end)
 
+  it('exits 64 where its output is none that a digest may stand beside', function()
+    local words = { 'bundle', scripts('1.0.0', 0), '--name', 'mine', '--set-version', '1.0.0', '-o',
+      '/dev/stdout' }
+
+    local file = run(unpack(words))
+    local pipe = program.start_any('sh', { '-c', '"$0" "$@" | cat', program.path, unpack(words) })
+      :wait()
+    words[#words] = '/dev/fd/1'
+    local descriptor = run(unpack(words))
+
+    assert.same({ 64, '' }, { file.code, file.out })
+    assert.equal('', pipe.out)
+    assert.truthy(pipe.err:find('/dev/stdout is no regular file', 1, true), pipe.err)
+    assert.same({ 64, '' }, { descriptor.code, descriptor.out })
+    assert.is_false(path.exists('/dev/stdout.sha256'))
+  end)
+
   it('leaves an earlier bundle and its signature as they were when it cannot sign', function()
     local private, file = key('ops'), program.folder() .. '/b.tar.gz'
     run('bundle', '-o', file, '--sign', private)

@@ -16,7 +16,7 @@ command.exits = {
   { 0, 'the bundle is written' },
   { 1, 'the scripts cannot be packed: a contract that is wrong or undecided, a file '
     .. 'that cannot be written, or a key that cannot sign' },
-  { 64, 'wrong use: no such folder, or no name and version' },
+  { 64, 'wrong use: no such folder, no name and version, or an output that is no regular file' },
 }
 
 local OWN_NAME = 'latchkey-scripts'
@@ -35,6 +35,13 @@ function command.configure(parser)
   parser:option('--sign', 'Sign it with this SSH key, into FILE.sig.'):argname('KEY')
   parser:epilog('Scripts, manifest.json, function libraries, reference pages and the licence, in '
     .. 'the same bytes every time; FILE.sha256 beside it.')
+end
+
+-- A device, a pipe, or a descriptor as the system names it: the bundle would stand among the lines
+-- for people, and its digest in /dev. A folder is one that cannot be written.
+local function is_stream(file)
+  return file:find('^/dev/std%l+$') or file:find('^/dev/fd/') or file:find('^/proc/')
+    or path.exists(file) and not path.isfile(file) and not path.isdir(file)
 end
 
 -- The words of a file, or nothing where it need not be.
@@ -109,6 +116,10 @@ local function write_all(args, file, contents)
 end
 
 function command.run(args, ctx)
+  if args.output and is_stream(args.output) then
+    return ctx:misuse(args.output .. ' is no regular file: a bundle is one, with its digest beside '
+      .. 'it')
+  end
   local source, wrong = source_of(args, ctx.home)
   if not source then
     return ctx:misuse(wrong)
