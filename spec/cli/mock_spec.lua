@@ -155,6 +155,21 @@ describe('latchkey mock', function()
     assert.truthy(plain.out:find('NOAUTH', 1, true), plain.out)
   end)
 
+  it('repeats no password of a URL that it refuses', function()
+    for _, url in ipairs({ 'redis://h?password=secret', 'redis://127.0.0.1:0?password=secret',
+      'redis://127.0.0.1?password=secret', 'redis://default:secret', 'redis://:secret',
+      'redis://127.0.0.1/0?password=secret', 'redis://app:secret@127.0.0.1',
+      'redis://default:secret@elsewhere', 'unix:///tmp/s?password=secret',
+      'rediss://:secret@127.0.0.1' }) do
+      for _, form in ipairs({ '--quiet', '--json' }) do
+        local result = program.run({ 'mock', form, '--url', url })
+
+        assert.equal(64, result.code, url)
+        assert.is_nil((result.out .. result.err):find('secret', 1, true), result.err)
+      end
+    end
+  end)
+
   it('leaves no password to its command that is another server\'s', function()
     local result = program.run({ 'mock', '--', program.path, 'eval', 'lock/inspect', 'job', ',' },
       { env = { LATCHKEY_PASSWORD = 'secret' } })

@@ -22,11 +22,12 @@ describe('an address of the mock', function()
 
   for url, why in pairs({
     ['redis://127.0.0.1:65536'] = '"65536" is no port',
-    ['redis://127.0.0.1:x'] = '"x" is no port',
-    ['redis://127.0.0.1:1x'] = '"1x" is no port',
+    ['redis://127.0.0.1:x'] = 'behind the host stands no port',
+    ['redis://127.0.0.1:1x'] = 'behind the host stands no port',
     ['redis://10.0.0.1:1'] = 'not on "10.0.0.1": whoever reaches it may move its time',
     ['redis://[::2]'] = 'not on "[::2]"',
     ['redis://'] = 'not on ""',
+    ['redis://127.0.0.1?db=0'] = 'no options behind a "?"',
     ['redis://127.0.0.1/1'] = 'the mock has database 0 alone',
     ['redis://127.0.0.1:1/00'] = 'the mock has database 0 alone',
     ['redis://joe:x@127.0.0.1'] = 'the mock knows one user',

@@ -17,9 +17,15 @@ local function encode(text)
   end))
 end
 
+local PASSWORD = 'a password stands before an "@": redis://default:PASSWORD@127.0.0.1'
+
+-- What may be a password at another place is not repeated.
 local function read_tcp(rest)
   local user_info, place = rest:match('^(.*)@([^@]*)$')
   place = place or rest
+  if place:find('?', 1, true) then
+    return nil, 'the mock takes no options behind a "?"; ' .. PASSWORD
+  end
   local where, db = place:match('^([^/]*)/?(.*)$')
   local host, port = where:match('^(%[.*%])(.*)$')
   if not host then
@@ -32,7 +38,9 @@ local function read_tcp(rest)
   elseif not HOSTS[host] then
     return nil, ('the mock listens on 127.0.0.1, [::1] or a Unix socket alone, not on "%s": '
       .. 'whoever reaches it may move its time'):format(host)
-  elseif not number or number > 65535 then
+  elseif not number then
+    return nil, 'behind the host stands no port; ' .. PASSWORD
+  elseif number > 65535 then
     return nil, ('"%s" is no port'):format(port:sub(2))
   elseif db ~= '' and db ~= '0' then
     return nil, 'the mock has database 0 alone'
