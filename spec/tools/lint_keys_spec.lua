@@ -58,6 +58,8 @@ describe('the keys of a script with a contract', function()
     { "'XREAD', 'COUNT', 1, 'STREAMS', k, l, '0', '0'", 'stream  r', 'stream  r' },
     { "'XGROUP', 'CREATE', k, 'all', '$'", 'stream  w' },
     { "'OBJECT', 'ENCODING', k", 'any  r' },
+    { "'MIGRATE', 'h', 6379, k, 0, 10, 'COPY'", 'any  rw' },
+    { "'migrate', 'h', 6379, '', 0, 10, 'AUTH2', 'x', 'keys', 'KEYS', k, l", 'any  rw', 'any  w' },
   }) do
     local words, first, second = unpack(case)
     local name = words:match("^'(%w+)'"):upper()

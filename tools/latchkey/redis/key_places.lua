@@ -11,6 +11,7 @@
 --             second one
 --   combined  the first is written; `counted2` are read
 --   streams   the first half of what stands behind STREAMS
+--   migrated  the third; where that is the empty text, what stands behind KEYS
 --   sorted    the first is read, and what stands behind a word such as STORE is written
 local text = require('latchkey.text')
 
@@ -60,6 +61,21 @@ local function counted(place)
   end
 end
 
+-- Passwords and users, which may be called anything.
+local SECRETS = { AUTH = 1, AUTH2 = 2 }
+
+-- Where the keys of MIGRATE begin behind its options; nil: there are none.
+local function behind_keys(node)
+  local at = 8
+  while node[at] do
+    local word = word_of(node[at])
+    if word == 'KEYS' then
+      return at + 1
+    end
+    at = at + 1 + (SECRETS[word or false] or 0)
+  end
+end
+
 local WRITTEN_BEHIND = text.set('STORE STOREDIST')
 
 local ROWS = {
@@ -95,6 +111,13 @@ local ROWS = {
     for i = from or #node + 1, from and is_whole and from - 1 + (#node - from + 1) / 2 or #node do
       add(list, node[i], command.access, command.type, not is_whole)
     end
+  end,
+  migrated = function(list, node, command)
+    local from = behind_keys(node)
+    if not from or node[5].tag ~= 'String' or node[5].value ~= '' then
+      add(list, node[5], command.access, command.type)
+    end
+    row(from or #node + 1, math.huge)(list, node, command)
   end,
   sorted = function(list, node, command)
     add(list, node[3], 'r', command.type)

@@ -44,6 +44,7 @@ add('stream', 'w', 'streams', 'XREADGROUP')
 add('any', 'r', 'first', 'SORT_RO')
 add('any', 'r', 'counted', 'ZDIFF ZINTER ZINTERCARD ZUNION') -- of sets as well
 add('any', 'r', 'second', 'MEMORY OBJECT')
+add('any', 'w', 'migrated', 'MIGRATE')
 add('any', 'w', 'first', 'MOVE RESTORE RESTORE-ASKING')
 add('any', 'w', 'sorted', 'SORT')
 
