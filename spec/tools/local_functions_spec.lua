@@ -97,4 +97,41 @@ describe('lint of local functions', function()
       .. "return redis.call('EXISTS', key) end\n"
       .. 'if ARGV[1] then look = type end\nlook(KEYS[1]) look(KEYS[1])'))
   end)
+
+  it('knows the commands of a function in a field of a table', function()
+    local call = "redis.call('EXISTS', KEYS[1])"
+    for _, form in ipairs({ 'local M = {} function M.go() %s end\nM.go()',
+      'local M = {} function M:go() %s end\nM:go()',
+      'local M = {} function M:go() %s end\nM.go(M)',
+      'local M = {} M.go = function() %s end\nM["go"]()',
+      'local M = { go = function() %s end }\nlocal n = (M.go)()',
+      'local M = { ["go"] = function() %s end }\npcall(M.go)',
+      'local M = { deep = {} } function M.deep.go() %s end\nM.deep.go()',
+      'local M = { deep = { go = function() %s end } }\nM.deep.go()',
+      'local M = {} function M.go() %s end local go = M.go\ngo()',
+      'local M = {} function M.go() %s end local N = M\nN.go()',
+      'local function go() %s end local M = { go = go }\nM.go()',
+      'local M = {} if ARGV[1] then M.go = function() end else function M.go() %s end end\nM.go()',
+      'local M M = {} function M.go() %s end\nM.go()',
+      'local M = {} function M.all() M.go() end function M.go() %s end\nM.all()' }) do
+      local defined, called = ('local n = ARGV[1] ' .. form):match('^(.*\n)(.*)$')
+
+      assert.equal('', findings_of(defined:format(call) .. called), form)
+      assert.equal('cost', findings_of(defined:format(call .. ' ' .. call) .. called), form)
+      assert.equal('cost', findings_of(defined:format(call) .. called .. ' ' .. called), form)
+    end
+  end)
+
+  it('counts no function in a field that is not called, calls itself, or is another later',
+    function()
+      local call = "redis.call('EXISTS', KEYS[1])"
+      for _, code in ipairs({ 'local M = {} function M.go() %s end %s',
+        'local M = {} function M.go() %s M.go() end M.go()',
+        'local M = {} function M.go() %s %s end M.go = type M.go() %s',
+        'local M = {} function M.go() %s %s end M = KEYS M.go() %s',
+        'local M = {} M.a = M.b M.b = M.a M.a() %s',
+        'local M = { go = function() %s %s end } M[ARGV[1]]() %s' }) do
+        assert.equal('', findings_of('local n = ARGV[1] ' .. code:gsub('%%s', call)), code)
+      end
+    end)
 end)

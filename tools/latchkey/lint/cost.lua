@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The rule on "cost:": the most commands that any way through a script can take.
+local functions_of = require('latchkey.lint.functions').of
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
 
@@ -7,7 +8,7 @@ local Counter = {}
 Counter.__index = Counter
 
 local function new_counter(script)
-  local self = setmetatable({ commands = {}, functions = script_of.functions(script.block),
+  local self = setmetatable({ commands = {}, functions = functions_of(script.block),
     known = {}, loops = {}, assumed = {}, grows = script.header.cost.per ~= nil }, Counter)
   for _, call in ipairs(script.calls) do
     self.commands[call.node] = true
@@ -16,12 +17,12 @@ local function new_counter(script)
 end
 
 -- A function's own commands; one that calls itself is counted once.
-function Counter:call(var)
-  if not self.known[var] then
-    self.known[var] = 0
-    self.known[var] = self:block(self.functions[var][1])
+function Counter:call(body)
+  if not self.known[body] then
+    self.known[body] = 0
+    self.known[body] = self:block(body[1])
   end
-  return self.known[var]
+  return self.known[body]
 end
 
 -- What a condition comes to, as far as the assumptions tell; nil: either.
@@ -55,15 +56,13 @@ function Counter:stops_short(node)
 end
 
 -- What a function that is called on the spot, or handed to another one, takes: as if it were called
--- once there.
+-- once there. Of several that it may be, the longest.
 function Counter:handed_on(node)
-  while node.tag == 'Paren' do
-    node = node[1]
+  local most = 0
+  for _, body in ipairs(self.functions:of(node)) do
+    most = math.max(most, self:call(body))
   end
-  if node.tag == 'Function' then
-    return (self:block(node[1]))
-  end
-  return self.functions[node.var or false] and self:call(node.var) or 0
+  return most
 end
 
 -- The commands of an expression, or of a statement without blocks; what a function holds counts
@@ -75,7 +74,7 @@ function Counter:expression(node)
   local count = self.commands[node] and 1 or 0
   local is_method = node.tag == 'Method'
   for i, child in ipairs((is_method or node.tag == 'Call') and node or {}) do
-    count = count + (is_method and i == 1 and 0 or self:handed_on(child))
+    count = count + self:handed_on(is_method and i == 1 and node or child)
   end
   for i, child in ipairs(node) do
     if i == 1 or not self:stops_short(node) then
