@@ -224,6 +224,52 @@ describe('latchkey adopt', function()
     assert.same({ 'set rw', 'string w', 'string w', 'zset w', 'any r' }, keys)
   end)
 
+  -- Each binds `stock` and `log`, `most` and `who`, which are KEYS and ARGV in that order.
+  for _, bind in ipairs({
+    'local stock, log, most, who = KEYS[1], KEYS[2], ARGV[1], ARGV[2]',
+    'local keys, args = KEYS, ARGV local stock, log = keys[1], keys[2]\n'
+      .. 'local most, who = args[1], args[2]',
+    'local k = KEYS local keys = (k) local stock, log = (keys)[1], keys[2]\n'
+      .. 'local most, who = (ARGV)[1], ARGV[2]',
+    "local stock, log = KEYS[1] or 'x', assert(KEYS[2], 'no log')\n"
+      .. "local most, who = tonumber(ARGV[1]) or 5, tostring(ARGV[2] or '')",
+    'local stock, log = unpack(KEYS) local most, who = ARGV[1], unpack(ARGV, 2)',
+    'local keys = KEYS local stock, log = unpack(keys, 1, 2) local most, who = unpack(ARGV)',
+  }) do
+    it('knows keys and arguments that are bound by ' .. bind:gsub('\n', ' '), function()
+      local h = adopted(bind .. "\nif redis.call('HGET', stock, 'a') == who then return 0 end\n"
+        .. "redis.call('SADD', log, who) redis.call('PEXPIRE', stock, most) return 1")
+
+      local said = {}
+      for i, key in ipairs(h.keys) do
+        said[i] = ('%s %s %s %s'):format(key.name, key.type, key.access, tostring(key.many))
+      end
+      for i, argument in ipairs(h.argv) do
+        said[#h.keys + i] = argument.name .. ' ' .. argument.type
+      end
+      assert.same({ 'stock hash rw nil', 'log set w nil', 'most ms', 'who owner' }, said)
+    end)
+  end
+
+  it('counts what is unpacked also where it is not looked at, as far as a contract goes', function()
+    local h = adopted("local a, b, c = unpack(KEYS) return redis.call('GET', a)")
+    local far = adopted("local a = unpack(ARGV, 3000000) return redis.call('GET', KEYS[1])")
+
+    assert.same({ 'a', 'b', 'c' }, { h.keys[1].name, h.keys[2].name, h.keys[3].name })
+    assert.equal('arg', far.argv[1].name)
+  end)
+
+  it('sees KEYS that are gone through under another name', function()
+    for _, loop in ipairs({ "for i = 1, #keys do redis.call('set', keys[i], 1) end",
+      "for _, key in ipairs(keys) do redis.call('set', key, 1) end",
+      "redis.call('DEL', unpack(keys))" }) do
+      local keys = adopted('local keys = KEYS\n' .. loop .. ' return 1').keys
+
+      assert.equal(1, #keys, loop)
+      assert.same({ true, true }, { keys[1].many ~= nil, keys[1].access:find('w') ~= nil }, loop)
+    end
+  end)
+
   it('has one line for keys and for arguments that are gone through', function()
     local loops = { "for i = 1, #KEYS do redis.call('set', KEYS[i], 1) end",
       "for _, key in ipairs(KEYS) do redis.call('set', key, 1) end",

@@ -6,6 +6,7 @@ local tablex = require('pl.tablex')
 local parser = require('latchkey.lua51.parser')
 local header = require('latchkey.script.header')
 local key_places = require('latchkey.redis.key_places')
+local places = require('latchkey.lint.places')
 local script_call = require('latchkey.script.call')
 local script_of = require('latchkey.lint.script')
 local written = require('latchkey.lint.written')
@@ -36,94 +37,6 @@ answer({ 'OK' }, 'HMSET LTRIM MSET PSETEX RENAME SET SETEX')
 
 -- What answers how many there were, by the place of the first of them: of one that is 1 or 0.
 local HOW_MANY = { DEL = 3, UNLINK = 3, HDEL = 4, SADD = 4, SREM = 4, ZREM = 4 }
-
--- What local functions are called with: var of a parameter -> arguments.
-local function passed(block)
-  local functions, arguments = script_of.functions(block), {}
-  parser.walk(block, function(node)
-    local called = node.tag == 'Call' and functions[node[1].var or false]
-    for i, param in ipairs(called and called.params or {}) do
-      arguments[param] = arguments[param] or {}
-      table.insert(arguments[param], node[i + 1] or false)
-    end
-  end)
-  return arguments
-end
-
--- Bound names, wherever they are given: var -> { array, place, order }.
-local function places_of(block)
-  local bound, arguments, count = {}, passed(block), 0
-  local function place(node)
-    if node.tag == 'Index' and node[2].tag == 'Number' then
-      for _, array in ipairs({ 'KEYS', 'ARGV' }) do
-        if script_of.is_global(node[1], array) then
-          return array, node[2].value
-        end
-      end
-    end
-    local known = bound[node.var or false]
-    if known then
-      return known.array, known.place
-    end
-    -- A parameter is what the one call of its function has there; that may be in itself.
-    local var, given = node.var or false, arguments[node.var or false]
-    if given and #given == 1 and given[1] then
-      arguments[var] = nil
-      local array, at = place(given[1])
-      arguments[var] = given
-      return array, at
-    end
-    -- tonumber(ARGV[1]) is that argument, too
-    if node.tag == 'Call' and script_of.is_global(node[1], 'tonumber') and node[2] then
-      return place(node[2])
-    end
-  end
-  parser.walk(block, function(node)
-    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
-      local array, at = nil, nil
-      if node[i] then
-        array, at = place(node[i])
-      end
-      count = count + 1
-      bound[var] = array and { array = array, place = at, order = count } or nil
-    end
-  end)
-  return place, bound
-end
-
--- Which of KEYS and ARGV a script takes as a whole, or by a number that only a run knows.
-local function wholes_of(block)
-  local wholes = {}
-  parser.walk(block, function(node)
-    local is_place = node.tag == 'Index' and node[2].tag == 'Number'
-    for _, array in ipairs({ 'KEYS', 'ARGV' }) do
-      for i, child in ipairs(node) do
-        wholes[array] = wholes[array] or script_of.is_global(child, array)
-          and not (i == 1 and is_place) and node.tag ~= 'Unary'
-      end
-    end
-  end)
-  return wholes
-end
-
--- Whether a node is one of KEYS that are gone through.
-local function any_key(block)
-  local values, turns = script_of.definitions(block), {}
-  parser.walk(block, function(node)
-    local call = node.tag == 'For' and node[1]
-    if call and call.tag == 'Call' and script_of.is_global(call[2], 'KEYS') then
-      turns[node.vars[2] or false] = true
-    end
-  end)
-  local function is_any(node)
-    if node.tag == 'Index' or node.tag == 'Call' then
-      return script_of.is_global(node[node.tag == 'Index' and 1 or 2], 'KEYS')
-    end
-    local value = values[node.var or false]
-    return turns[node.var or false] or value and is_any(value) or false
-  end
-  return is_any
-end
 
 local function entry(list, place)
   list[place] = list[place] or {}
@@ -184,7 +97,7 @@ local function note_calls(script, place, keys, args, channels)
     local array, at = place(node)
     count = array == 'KEYS' and math.max(count, at) or count
   end)
-  local is_any = any_key(script.block)
+  local is_any = places.any_key(script.block)
   for _, call in ipairs(script.calls) do
     local command = call.command
     if command and command.access == 'publish' then
@@ -241,6 +154,9 @@ local function note_rest(script, place, bound, keys, args)
   end
   for var, known in tablex.sort(bound, is_earlier) do
     local list = known.array == 'KEYS' and keys or args
+    if known.is_unpacked then
+      entry(list, known.place)
+    end
     if list[known.place] and not list[known.place].name then
       list[known.place].name = var.name:lower():gsub('[^a-z0-9_]', '_'):match('^[a-z].*')
     end
@@ -433,7 +349,7 @@ function adopt.contract(file, source, name)
     return nil, 'it cannot be read', 0
   end
   local keys, args, channels = {}, {}, {}
-  local place, bound = places_of(script.block)
+  local place, bound = places.of(script.block)
   local far = too_far(script.block, place)
   if far then
     return nil, far.message, far.line
@@ -442,7 +358,7 @@ function adopt.contract(file, source, name)
   note_rest(script, place, bound, keys, args)
   local taken = {}
   -- Where several have a place of their own, what is gone through are these.
-  local wholes = wholes_of(script.block)
+  local wholes = places.wholes(script.block)
   local is_many = wholes.KEYS and (keys.n or 0) <= 1
   local key_list = is_many and all_keys(entry(keys, 1) and keys, taken) or key_rows(keys, taken)
   local arguments, has_channel = argument_rows(args, taken)
