@@ -4,6 +4,9 @@
 package.path = HOME .. '/tools/?.lua;' .. HOME .. '/tools/?/init.lua;' .. HOME
   .. '/c/tests/sim/?.lua;' .. package.path
 
+-- The mock's compiled code is more than is kept by default; what is full is thrown away as a whole.
+jit.opt.start('maxtrace=20000', 'maxmcode=32768', 'sizemcode=256')
+
 local Front = require('latchkey.mock.front')
 local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
@@ -21,17 +24,21 @@ collectgarbage('setpause', 400)
 
 local scripts
 
--- The scripts of a folder, as scripts and as functions, are read once, for all worlds of a process.
+-- The scripts of a folder are read once, for all worlds of a process.
 function bridge_know(folder)
   local world = World.new({ strict = false })
   scripts = catalog.read(folder)
   for _, script in ipairs(scripts) do
     world.library:load(script.source)
-    world.functions:load(assert(functions.library(script)), true)
   end
 end
 
+-- As functions, too: few worlds have any.
 function bridge_warm()
+  local world = World.new({ strict = false })
+  for _, script in ipairs(scripts) do
+    world.functions:load(assert(functions.library(script)), true)
+  end
   warm(scripts)
 end
 

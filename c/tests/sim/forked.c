@@ -14,9 +14,10 @@
 #include "faults.h"
 #include "fds.h"
 #include "real.h"
+#include "run.h"
 #include "world.h"
 
-enum { CHILD_S = 90, CHILD_REAL_S = 60 };
+enum { CHILD_S = 90, CHILD_REAL_S = 60 /* of a processor */ };
 
 typedef struct outcome {
   bool ended, failed;
@@ -56,7 +57,7 @@ static void inherit_descriptors(sim_proc *child) {
 
 static _Noreturn void be_child(void (*child)(void *argument), void *argument) {
   static size_t unrecorded;
-  alarm(CHILD_REAL_S);
+  run_ends_after(CHILD_REAL_S);
   decide_record(NULL, 0, &unrecorded);
   faults_end();
   world.forked = true;

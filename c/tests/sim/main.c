@@ -209,7 +209,6 @@ static int run_one(const wish *w) {
 }
 
 int main(int argc, char **argv) {
-  enum { MANY = 20 };
   wish w = {.plan.jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeat = 1};
   w.options = (world_options){.seconds = 20, .profile = PROFILE_any};
   read_options(argc, argv, &w);
@@ -219,6 +218,5 @@ int main(int argc, char **argv) {
   if (w.file) return shrink_replay(w.file, w.options.script_dir, w.told);
   if (w.shrinks) return shrink_run(&w.options, w.plan.for_s, w.into);
   if (w.one) return run_one(&w);
-  if (w.plan.last - w.plan.first >= MANY) server_warm();
   return run_many(&w.options, &w.plan) > 0;
 }

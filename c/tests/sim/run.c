@@ -10,10 +10,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "real.h"
+#include "server.h"
 
 enum { DEVIATIONS_MOST = 4 * 1024 * 1024, HANG_S = 600, WORST_SHOWN = 20 };
 
@@ -49,8 +51,14 @@ static shared *map_shared(size_t deviations) {
   return memory;
 }
 
+void run_ends_after(int processor_s) {
+  struct itimerval limit = {.it_value.tv_sec = processor_s};
+  setitimer(ITIMER_PROF, &limit, NULL);
+  alarm(10 * (unsigned)processor_s); /* one that waits for ever takes no processor */
+}
+
 static _Noreturn void run_child(const world_options *options, shared *s, size_t most, bool told) {
-  alarm(HANG_S);
+  run_ends_after(HANG_S);
   story_is_told = told;
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (most > 0) decide_record(s->list, most, &s->count);
@@ -66,7 +74,7 @@ static void read_result(const shared *s, int status, world_result *out) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 70) exit(70);
   out->failed = true;
   out->kind = V_CRASH;
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM)) {
     snprintf(out->text, sizeof out->text, "it hung: no end after %d s of a processor", HANG_S);
   } else if (WIFSIGNALED(status)) {
     snprintf(out->text, sizeof out->text, "signal %d: %s", WTERMSIG(status),
@@ -164,6 +172,13 @@ static bool begins_more(const run_plan *plan, uint64_t next, const tally *t, dou
   return plan->for_s <= 0 || (plan->hunt ? spent_s() : run_real_s() - begun_s) < plan->for_s;
 }
 
+/* Many worlds run sooner behind it. A hunt mostly ends with one of the first. */
+static void warm_before(uint64_t seed, const run_plan *plan) {
+  enum { MANY = 20 };
+  bool is_time = seed == plan->first + (plan->hunt ? MANY : 0);
+  if (is_time && plan->last - plan->first >= MANY) server_warm();
+}
+
 int run_many(const world_options *options, const run_plan *plan) {
   job jobs[64] = {{0}};
   tally t = {0};
@@ -174,6 +189,7 @@ int run_many(const world_options *options, const run_plan *plan) {
   for (;;) {
     if (running < plan->jobs && begins_more(plan, next, &t, begun_s)) {
       job *j = job_of(jobs, plan->jobs, 0);
+      warm_before(next, plan);
       world_options mine = *options;
       mine.seed = j->seed = next++;
       j->pid = start(&mine, j->shared, 0, false);

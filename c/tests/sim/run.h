@@ -22,5 +22,7 @@ typedef struct run_plan {
 /* Prints those that fail, and at the end how many ran; returns how many failed. */
 int run_many(const world_options *options, const run_plan *plan);
 double run_real_s(void);
+/* This process ends by a signal then, however long others keep it from a processor. */
+void run_ends_after(int processor_s);
 
 #endif
