@@ -335,8 +335,13 @@ typedef struct exec_outcome {
 /* Which of standard output and error writes into this file; -1: neither, or it is no regular file. */
 int exec_report_standard(const char *path);
 /* Opens a file to write into it, O_TRUNC or O_APPEND; a descriptor, or -1 with errno. Does not block: a pipe
- * that nobody reads is ENXIO. What standard output or error writes into goes on behind that: a log is kept. */
+ * that nobody reads is ENXIO. What standard output or error writes into goes on behind that: a log is kept. Writing
+ * does not block either, except into a regular file. */
 int exec_report_create(const char *path, int flag);
+/* How long a reader may let one wait who writes for it. */
+enum { EXEC_READER_MS = 1000 };
+/* Writes all of it; false when that fails, or the reader of a pipe or terminal has made no room by then. */
+bool exec_report_put(int fd, const char *text, size_t size, int64_t until_ms);
 /* Opens and empties the file, so that an old report is never taken for this one's. */
 lk_status exec_report_open(const char *path, FILE **out, lk_error *error);
 /* Writes the report and closes the file; false when it could not be written. `locks` may be NULL. */
@@ -366,7 +371,8 @@ typedef struct exec_spans {
 lk_status exec_spans_open(exec_spans *spans, const char *path, lk_error *error);
 void exec_spans_close(exec_spans *spans);
 int64_t exec_spans_now_ns(void);
-/* All own locks that were asked for have been taken, or not: why, or NULL. False when not all could be written. */
+/* All own locks that were asked for have been taken, or not: why, or NULL. False when not all could be written, also
+ * where a reader did not make room in time. */
 bool exec_spans_waited(const exec_spans *spans, exec_locks *locks, const char *targets,
                        const char *failure);
 /* All that were taken have been given back, or are lost. */

@@ -119,11 +119,15 @@ static bool put_all(FILE *to, const exec_options *options, const exec_clients *c
 
 static bool write_into(const char *path, const exec_options *options, const exec_clients *clients,
                        const exec_outcome *outcome) {
+  char *text = NULL;
+  size_t size = 0;
   const int fd = exec_report_create(path, O_TRUNC);
-  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-  const bool put = file && put_all(file, options, clients, outcome);
-  if (!file && fd >= 0) close(fd);
-  return file && fclose(file) == 0 && put;
+  FILE *memory = fd >= 0 ? open_memstream(&text, &size) : NULL;
+  bool put = memory && put_all(memory, options, clients, outcome);
+  put = memory && fclose(memory) == 0 && put;
+  put = put && exec_report_put(fd, text, size, lk_now_ms() + EXEC_READER_MS);
+  free(text);
+  return fd >= 0 && close(fd) == 0 && put;
 }
 
 /* The file that is written, allocated: of a link what it leads to, made where that is not there yet. The kernel follows

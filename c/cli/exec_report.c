@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happened, as JSON. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -120,9 +121,25 @@ int exec_report_standard(const char *path) {
 int exec_report_create(const char *path, int flag) {
   const int standard = exec_report_standard(path);
   if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, 0);
-  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flag, 0666);
-  if (fd >= 0) fcntl(fd, F_SETFL, flag & O_APPEND);
-  return fd;
+  /* An open file of its own, also of /dev/stderr: that it does not block is no matter of whoever else writes there. */
+  return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flag, 0666);
+}
+
+bool exec_report_put(int fd, const char *text, size_t size, int64_t until_ms) {
+  while (size > 0) {
+    const ssize_t written = write(fd, text, size);
+    if (written > 0) {
+      text += written;
+      size -= (size_t)written;
+      continue;
+    }
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
+    const int64_t left_ms = until_ms - lk_now_ms();
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    if (left_ms <= 0 || poll(&room, 1, (int)left_ms) == 0) return false;
+  }
+  return true;
 }
 
 lk_status exec_report_open(const char *path, FILE **out, lk_error *error) {
@@ -151,8 +168,13 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
       json_time(outcome->taken_unix_ms), "freed_unix_ms", json_time(outcome->freed_unix_ms),
       "kept_ms", (json_int_t)outcome->kept_ms, "period", json_period(options, outcome), "error",
       failure);
+  char *text = report ? json_dumps(report, JSON_INDENT(2)) : NULL;
+  char *lines = NULL;
+  const int size = text ? asprintf(&lines, "%s\n", text) : -1;
   const bool written =
-      report && json_dumpf(report, file, JSON_INDENT(2)) == 0 && fputc('\n', file) != EOF;
+      size > 0 && exec_report_put(fileno(file), lines, (size_t)size, lk_now_ms() + EXEC_READER_MS);
+  if (size > 0) free(lines);
+  free(text);
   json_decref(report);
   return fclose(file) == 0 && written;
 }

@@ -160,14 +160,15 @@ typedef struct span {
   int64_t began_ns, ended_ns;
   json_t *attributes;
   const char *failure; /* NULL: there is none */
+  int64_t until_ms;    /* so long a reader may let it wait */
 } span;
 
 /* In one piece, so that several may write to one file. */
-static bool write_line(int fd, const json_t *document) {
+static bool write_line(int fd, const json_t *document, int64_t until_ms) {
   char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   char *line = NULL;
   const int size = text ? asprintf(&line, "%s\n", text) : -1;
-  const bool written = size > 0 && write(fd, line, (size_t)size) == size;
+  const bool written = size > 0 && exec_report_put(fd, line, (size_t)size, until_ms);
   if (size > 0) free(line);
   free(text);
   return written;
@@ -190,13 +191,14 @@ static bool put(const exec_spans *spans, const span *one) {
   json_t *document = json_pack("{s:[{s:{s:o}, s:[{s:{s:s, s:s}, s:[o]}]}]}", "resourceSpans",
                                "resource", "attributes", about_process(), "scopeSpans", "scope",
                                "name", "latchkey", "version", lk_version(), "spans", body);
-  const bool written = write_line(spans->fd, document);
+  const bool written = write_line(spans->fd, document, one->until_ms);
   json_decref(document);
   return written;
 }
 
 bool exec_spans_waited(const exec_spans *spans, exec_locks *locks, const char *targets,
                        const char *failure) {
+  const int64_t until_ms = lk_now_ms() + EXEC_READER_MS;
   bool written = true;
   for (size_t i = 0; spans->fd >= 0 && i < exec_locks_count(locks); i++) {
     exec_hold *hold = exec_locks_at(locks, i);
@@ -206,6 +208,7 @@ bool exec_spans_waited(const exec_spans *spans, exec_locks *locks, const char *t
     /* Who waits for this hold knows its span by its owner's name; of a majority there are several. */
     if (*hold->owner) lk_span_id(hold->owner, hold->span);
     span one = {.what = "wait", .id = id, .hold = hold, .began_ns = hold->asked_ns};
+    one.until_ms = until_ms;
     one.ended_ns = hold->taken_ns ? hold->taken_ns : exec_spans_now_ns();
     one.failure = hold->taken_ns ? NULL : failure ? failure : "it was ended before";
     one.attributes = about_lock(hold, targets);
@@ -216,11 +219,13 @@ bool exec_spans_waited(const exec_spans *spans, exec_locks *locks, const char *t
 }
 
 bool exec_spans_held(const exec_spans *spans, exec_locks *locks, const char *targets) {
+  const int64_t until_ms = lk_now_ms() + EXEC_READER_MS;
   bool written = true;
   for (size_t i = 0; spans->fd >= 0 && i < exec_locks_count(locks); i++) {
     const exec_hold *hold = exec_locks_at(locks, i);
     if (hold->outer || !hold->taken_ns || !*hold->span) continue;
     span one = {.what = "hold", .id = hold->span, .hold = hold, .began_ns = hold->taken_ns};
+    one.until_ms = until_ms;
     one.ended_ns = exec_spans_now_ns();
     one.attributes = about_lock(hold, targets);
     add_text(one.attributes, "latchkey.lost", hold->lost);

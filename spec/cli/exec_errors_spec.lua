@@ -314,6 +314,42 @@ describe('latchkey exec, called wrongly or in trouble', function()
     assert.equal('done', program.decode(text).outcome)
   end)
 
+  for _, option in ipairs({ '--report', '--metrics' }) do
+    it(('ends though nobody reads what %s writes, and has released the lock'):format(option),
+      function()
+      local server = program.server()
+      local reader, writer = unistd.pipe()
+      fcntl.fcntl(writer, fcntl.F_SETFL, fcntl.O_NONBLOCK)
+      while unistd.write(writer, ('x'):rep(4096)) do end
+      fcntl.fcntl(writer, fcntl.F_SETFL, 0)
+      local process = program.start(program.exec(server, { option, '/dev/stderr', 'job' },
+        { 'echo', 'ran' }), { err = writer })
+
+      local ended, result = pcall(process.wait, process, 15)
+      local flags = fcntl.fcntl(writer, fcntl.F_GETFL)
+      unistd.close(reader)
+      unistd.close(writer)
+      assert.is_true(ended, result)
+      assert.same({ 0, 'ran\n' }, { result.code, result.out })
+      assert.is_true(server:is_free('job'))
+      -- Others write there, too: whether they wait is theirs to say.
+      assert.equal(0, bit.band(flags, fcntl.O_NONBLOCK))
+    end)
+  end
+
+  it('writes a report that is larger than a pipe into one that is read late', function()
+    local server = program.server()
+    local words = {}
+    for i, word in ipairs(program.exec(server, { '--report', '/dev/stderr', 'job' }, { 'true' })) do
+      words[i] = utils.quote_arg(word)
+    end
+    local result = program.start_any('sh', { '-c', ('%s %s %s 2>&1 >/dev/null | '
+      .. '{ sleep 0.3; cat; }'):format(program.path, table.concat(words, ' '),
+        ('y'):rep(120000)) }):wait()
+
+    assert.equal(120000, #program.decode(result.out).command[2])
+  end)
+
   it('writes its metrics into a pipe that is read, and leaves it a pipe', function()
     local server, name = program.server(), pipe()
     local reader = assert(fcntl.open(name, fcntl.O_RDONLY + fcntl.O_NONBLOCK))

@@ -2,8 +2,11 @@
 -- The spans of waits and holds: each line fits the schema, and all are in the trace that the
 -- caller gave.
 local cjson = require('cjson')
+local fcntl = require('posix.fcntl')
 local signal = require('posix.signal')
+local stat = require('posix.sys.stat')
 local stringx = require('pl.stringx')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -135,5 +138,46 @@ describe('latchkey exec --spans', function()
 
     assert.same({ 64, '' }, { result.code, result.out })
     assert.truthy(result.err:find('--spans /nowhere/spans: No such file', 1, true), result.err)
+  end)
+
+  -- A pipe that holds no more, with a reader that does not read.
+  local function full_pipe(name)
+    assert(stat.mkfifo(name, tonumber('600', 8)))
+    local pipe = assert(fcntl.open(name, fcntl.O_RDWR + fcntl.O_NONBLOCK))
+    while unistd.write(pipe, ('x'):rep(4096)) do end
+    return pipe
+  end
+
+  it('does not wait for the reader of a pipe: CMD runs, and what is missing is said', function()
+    local pipe = full_pipe(file)
+    local process = program.start(program.exec(server,
+      { '--lease', '3s', '--spans', file, 'job', 'other' }, { 'echo', 'ran' }))
+
+    local ended, result = pcall(process.wait, process, 15)
+    unistd.close(pipe)
+    assert.is_true(ended, result)
+    assert.same({ 0, 'ran\n' }, { result.code, result.out })
+    local _, times = result.err:gsub('the spans %S+ were not all written', '')
+    assert.equal(2, times, result.err)
+    assert.is_true(server:is_free('job') and server:is_free('other'))
+  end)
+
+  it('writes into a pipe what its reader takes in time', function()
+    local pipe = full_pipe(file)
+    local process = program.start(program.exec(server, { '--spans', file, 'job' }, { 'true' }))
+    program.eventually('it is held', function()
+      return not server:is_free('job') or process:poll()
+    end)
+    local text = ''
+    program.eventually('it has ended', function()
+      text = text .. (unistd.read(pipe, 65536) or '')
+      return process:poll()
+    end)
+    text = text .. (unistd.read(pipe, 65536) or '')
+    unistd.close(pipe)
+
+    assert.equal('', process:wait().err)
+    assert.truthy(text:find('latchkey wait job', 1, true))
+    assert.truthy(text:find('latchkey hold job.*\n$'))
   end)
 end)
