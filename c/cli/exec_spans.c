@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -163,11 +164,25 @@ typedef struct span {
   int64_t until_ms;    /* so long a reader may let it wait */
 } span;
 
+/* Has a full disk cut short what another one wrote last? Nothing is taken back: behind it there may be others' lines,
+ * and who follows the file has read it. */
+static bool ends_within_line(int fd) {
+  char path[40], last = '\n';
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return false;
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  const int readable = open(path, O_RDONLY | O_CLOEXEC);
+  if (readable < 0) return false;
+  const bool known = pread(readable, &last, 1, info.st_size - 1) == 1;
+  close(readable);
+  return known && last != '\n';
+}
+
 /* In one piece, so that several may write to one file. */
 static bool write_line(int fd, const json_t *document, int64_t until_ms) {
   char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   char *line = NULL;
-  const int size = text ? asprintf(&line, "%s\n", text) : -1;
+  const int size = text ? asprintf(&line, "%s%s\n", ends_within_line(fd) ? "\n" : "", text) : -1;
   const bool written = size > 0 && exec_report_put(fd, line, (size_t)size, until_ms);
   if (size > 0) free(line);
   free(text);

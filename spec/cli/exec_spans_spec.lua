@@ -180,4 +180,21 @@ describe('latchkey exec --spans', function()
     assert.truthy(text:find('latchkey wait job', 1, true))
     assert.truthy(text:find('latchkey hold job.*\n$'))
   end)
+
+  it('begins a line of its own behind one that a full disk has cut short', function()
+    assert(utils.writefile(file, ('x'):rep(1700) .. '\n'))
+    local words = program.exec(server, { '--spans', file, 'job' }, { 'true' })
+    local cut = program.start_any('sh', { '-c', 'ulimit -f 4 && exec "$@"', 'sh', program.path,
+      unpack(words) }):wait()
+    local size = stat.stat(file).st_size
+    run({ 'job' }, { 'true' })
+
+    local lines = stringx.splitlines(assert(utils.readfile(file)))
+    assert.truthy(cut.err:find('were not all written', 1, true), cut.err)
+    assert.same({ 0, 2048, 4 }, { cut.code, size, #lines })
+    for i, what in ipairs({ 'wait', 'hold' }) do
+      local span = cjson.decode(lines[2 + i]).resourceSpans[1].scopeSpans[1].spans[1]
+      assert.equal('latchkey ' .. what .. ' job', span.name)
+    end
+  end)
 end)
