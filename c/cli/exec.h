@@ -107,9 +107,10 @@ typedef struct exec_causes {
 /* One name: a hold of this process's own, or an ancestor's that it runs inside. */
 typedef struct exec_hold {
   const char *name;
-  const held_entry *outer; /* the ancestor's hold, or NULL */
-  int outer_process;       /* readable when the ancestor has died; -1: not known by descriptor */
-  lk_watch *watch;         /* the ancestor's hold */
+  /* The ancestor's hold, or NULL. Taking may find it, when this is read by others already. */
+  const held_entry *_Atomic outer;
+  int outer_process; /* readable when the ancestor has died; -1: not known by descriptor */
+  lk_watch *watch;   /* the ancestor's hold */
   const exec_options *options;
   lk_lock *locks[EXEC_SERVERS_MAX]; /* own hold: on one server, or on each */
   lk_multilock *majority;           /* of several servers */
@@ -148,7 +149,7 @@ void exec_hold_close(exec_hold *hold);
 
 typedef struct exec_locks exec_locks;
 
-/* Name the locks; those that `held` lists are the ancestors'. Nothing is sent. */
+/* Name the locks; those that `held` lists are the ancestors', and `held` outlives the locks. Nothing is sent. */
 lk_status exec_locks_open(exec_clients *clients, const exec_options *options, const held_list *held,
                           exec_locks **out, lk_error *error);
 /*

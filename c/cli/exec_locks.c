@@ -19,6 +19,7 @@ enum { RENEW_KEYS = 4, KEY_MAX = 1024 };
 
 struct exec_locks {
   exec_clients *clients;
+  const held_list *held;
   /* Of an ancestor's hold there is no lock: this keeps the memory of a client that a cancel has closed. */
   lk_caller *caller;
   int64_t wait_ms;
@@ -63,11 +64,13 @@ static bool is_in_sight(const held_entry *outer) {
   return outer->space == 0 || outer->space == held_space();
 }
 
+static bool is_dead(const held_entry *outer) {
+  return is_in_sight(outer) && kill(outer->process, 0) != 0 && errno == ESRCH;
+}
+
 /* A process that has ended and is not yet waited for still takes signals; its descriptor knows. */
 static bool outer_is_gone(const exec_hold *hold) {
-  if (hold->outer_process < 0) {
-    return is_in_sight(hold->outer) && kill(hold->outer->process, 0) != 0 && errno == ESRCH;
-  }
+  if (hold->outer_process < 0) return is_dead(hold->outer);
   struct pollfd ended = {.fd = hold->outer_process, .events = POLLIN};
   return poll(&ended, 1, 0) > 0;
 }
@@ -75,6 +78,31 @@ static bool outer_is_gone(const exec_hold *hold) {
 /* May an exec of this kind run inside an ancestor's hold? One that reads may inside one that writes. */
 static bool is_enough(const char *outer, const exec_kind *kind) {
   return strcmp(outer, kind->name) == 0 || (kind->within && strcmp(outer, kind->within) == 0);
+}
+
+/* May the hold be one inside an ancestor's? */
+static lk_status check_outer(const exec_hold *hold, const held_entry *outer, size_t servers,
+                             lk_error *error) {
+  const exec_options *options = hold->options;
+  /* One name has one kind: this exec would wait for its own ancestor. */
+  if (!is_enough(outer->kind, options->kind)) {
+    return exec_fail(error, LK_INVALID,
+                     "\"%.*s\" is held by the exec around this one, with --kind %s",
+                     EXEC_CUT(hold->name, 200), outer->kind);
+  }
+  if (servers > 1) {
+    return exec_fail(error, LK_INVALID,
+                     "\"%.*s\" is held by the exec around this one; on several servers an exec "
+                     "runs inside no other",
+                     EXEC_CUT(hold->name, 200));
+  }
+  if (options->every_ms || options->at_least_ms) {
+    return exec_fail(error, LK_INVALID,
+                     "\"%.*s\" is held by the exec around this one: --every and --at-least are "
+                     "that one's to say",
+                     EXEC_CUT(hold->name, 200));
+  }
+  return LK_OK;
 }
 
 lk_status exec_locks_open(exec_clients *clients, const exec_options *options, const held_list *held,
@@ -86,6 +114,7 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
   atomic_init(&locks->wanted, 0);
   atomic_init(&locks->until_ms, INT64_MAX);
   locks->clients = clients;
+  locks->held = held;
   locks->wait_ms = options->wait_ms;
   locks->at_least_ms = options->at_least_ms;
   locks->kind = options->kind;
@@ -94,86 +123,107 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
     hold->name = options->names[i];
     hold->outer_process = -1;
     hold->options = options;
-    if (options->kind->renew) hold->outer = held_find(held, hold->name, clients->targets);
-    /* One name has one kind: this exec would wait for its own ancestor. */
-    if (hold->outer && !is_enough(hold->outer->kind, options->kind)) {
-      return exec_fail(error, LK_INVALID,
-                       "\"%.*s\" is held by the exec around this one, with --kind %s",
-                       EXEC_CUT(hold->name, 200), hold->outer->kind);
+    const held_entry *outer =
+        options->kind->renew ? held_find(held, hold->name, clients->targets) : NULL;
+    atomic_init(&hold->outer, outer);
+    lk_status status = outer ? check_outer(hold, outer, clients->count, error)
+                             : exec_hold_open(hold, clients, error);
+    if (status == LK_OK && outer) {
+      hold->lease_ms = outer->lease_ms;
+      if (!locks->caller) status = lk_caller_new(clients->list[0], &locks->caller, error);
     }
-    if (hold->outer && clients->count > 1) {
-      return exec_fail(error, LK_INVALID,
-                       "\"%.*s\" is held by the exec around this one; on several servers an exec "
-                       "runs inside no other",
-                       EXEC_CUT(hold->name, 200));
-    }
-    if (hold->outer && (options->every_ms || options->at_least_ms)) {
-      return exec_fail(error, LK_INVALID,
-                       "\"%.*s\" is held by the exec around this one: --every and --at-least are "
-                       "that one's to say",
-                       EXEC_CUT(hold->name, 200));
-    }
-    if (hold->outer) {
-      hold->lease_ms = hold->outer->lease_ms;
-      if (locks->caller) continue;
-      const lk_status status = lk_caller_new(clients->list[0], &locks->caller, error);
-      if (status != LK_OK) return status;
-      continue;
-    }
-    const lk_status status = exec_hold_open(hold, clients, error);
     if (status != LK_OK) return status;
   }
   return LK_OK;
 }
 
-/* One renewal proves that the ancestor still holds the lock; from its send the watch counts. */
-static lk_status enter_outer(exec_locks *locks, exec_hold *hold, int64_t deadline_ms,
-                             lk_error *error) {
-  const char *script = exec_kind_find(hold->outer->kind)->renew;
-  char lease[24];
-  snprintf(lease, sizeof lease, "%" PRId64, hold->lease_ms);
-  lk_client *client = locks->clients->list[0];
-  char names[RENEW_KEYS][KEY_MAX];
-  lk_bytes keys[RENEW_KEYS];
-  size_t nkeys = 0;
-  while (nkeys < RENEW_KEYS) {
-    const size_t len =
-        lk_script_key(client, script, nkeys, hold->name, names[nkeys], sizeof names[nkeys]);
+/* How an ancestor's hold is renewed here. */
+typedef struct renewal {
+  const char *script;
+  char names[RENEW_KEYS][KEY_MAX], lease[24];
+  lk_bytes keys[RENEW_KEYS], args[2];
+  size_t nkeys;
+  int64_t sent_ms;
+} renewal;
+
+static void prepare(lk_client *client, const held_entry *outer, renewal *out) {
+  out->script = exec_kind_find(outer->kind)->renew;
+  snprintf(out->lease, sizeof out->lease, "%" PRId64, outer->lease_ms);
+  for (out->nkeys = 0; out->nkeys < RENEW_KEYS; out->nkeys++) {
+    char *name = out->names[out->nkeys];
+    const size_t len = lk_script_key(client, out->script, out->nkeys, outer->name, name, KEY_MAX);
     if (len == 0) break;
-    keys[nkeys] = (lk_bytes){names[nkeys], len};
-    nkeys++;
+    out->keys[out->nkeys] = (lk_bytes){name, len};
   }
-  const lk_bytes args[] = {{lease, strlen(lease)},
-                           {hold->outer->owner, strlen(hold->outer->owner)}};
+  out->args[0] = (lk_bytes){out->lease, strlen(out->lease)};
+  out->args[1] = (lk_bytes){outer->owner, strlen(outer->owner)};
+}
 
-  hold->outer_process = is_in_sight(hold->outer) ? process_open(hold->outer->process) : -1;
-  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
-  spec.script = script;
-  spec.keys = keys;
-  spec.nkeys = nkeys;
-  spec.args = args;
-  spec.nargs = 2;
-  spec.lease_ms = hold->lease_ms;
-  spec.on_lost = watch_lost;
-
+/* Does the ancestor hold it here? */
+static lk_status renew(lk_client *client, renewal *with, int64_t deadline_ms, bool *renewed,
+                       lk_error *error) {
   lk_reply *reply = NULL;
   lk_status status;
   do {
-    spec.since_ms = lk_now_ms();
-    status = lk_eval(client, script, keys, nkeys, args, 2, &reply, error);
+    with->sent_ms = lk_now_ms();
+    status = lk_eval(client, with->script, with->keys, with->nkeys, with->args, 2, &reply, error);
   } while (exec_waiting_again(status, error, deadline_ms));
-  const bool renewed = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
+  *renewed = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
   lk_reply_free(reply);
+  return status;
+}
+
+/* One renewal proves that the ancestor still holds the lock; from its send the watch counts. */
+static lk_status enter_outer(exec_locks *locks, exec_hold *hold, int64_t deadline_ms,
+                             lk_error *error) {
+  const held_entry *outer = hold->outer;
+  lk_client *client = locks->clients->list[0];
+  renewal with;
+  bool renewed;
+  hold->outer_process = is_in_sight(outer) ? process_open(outer->process) : -1;
+  prepare(client, outer, &with);
+  lk_status status = renew(client, &with, deadline_ms, &renewed, error);
   if (status != LK_OK) return status;
   if (!renewed || outer_is_gone(hold)) {
     hold->lost = renewed ? "outer" : "broken";
     return exec_fail(error, LK_LOST, "\"%.*s\" is no longer held by the exec around this one",
                      EXEC_CUT(hold->name, 200));
   }
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  spec.script = with.script;
+  spec.keys = with.keys;
+  spec.nkeys = with.nkeys;
+  spec.args = with.args;
+  spec.nargs = 2;
+  spec.lease_ms = hold->lease_ms;
+  spec.since_ms = with.sent_ms;
+  spec.on_lost = watch_lost;
   status = lk_watch_open(client, &spec, &hold->watch, error);
   if (status != LK_OK) return status;
-  snprintf(hold->owner, sizeof hold->owner, "%s", hold->outer->owner);
-  hold->token = hold->outer->token;
+  snprintf(hold->owner, sizeof hold->owner, "%s", outer->owner);
+  hold->token = outer->token;
+  return LK_OK;
+}
+
+/* A server has many names. An ancestor that holds the lock elsewhere holds it here, if its owner's name, which no other
+ * has, can renew it here: this exec would wait for its own ancestor. */
+static lk_status find_outer(exec_locks *locks, exec_hold *hold, int64_t deadline_ms,
+                            lk_error *error) {
+  const exec_clients *clients = locks->clients;
+  const held_entry *outer = NULL;
+  if (!locks->kind->renew || clients->count != 1) return LK_OK;
+  while ((outer = held_find_elsewhere(locks->held, hold->name, clients->targets, outer))) {
+    renewal with;
+    bool renewed;
+    if (!exec_kind_find(outer->kind) || is_dead(outer)) continue;
+    prepare(clients->list[0], outer, &with);
+    const lk_status status = renew(clients->list[0], &with, deadline_ms, &renewed, error);
+    if (lk_status_is_retriable((int)status)) return status;
+    if (status != LK_OK || !renewed) continue; /* what is wrong there the own lock will meet */
+    hold->lease_ms = outer->lease_ms;
+    hold->outer = outer;
+    return check_outer(hold, outer, clients->count, error);
+  }
   return LK_OK;
 }
 
@@ -194,9 +244,11 @@ static int64_t remaining_ms(const exec_hold *hold) {
 
 static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, lk_error *error) {
   const int64_t deadline_ms = wait_ms == LK_FOREVER ? LK_FOREVER : lk_now_ms() + wait_ms;
+  lk_status status = hold->outer ? LK_OK : find_outer(locks, hold, deadline_ms, error);
+  if (status != LK_OK) return status;
   if (hold->outer) return hold->watch ? LK_OK : enter_outer(locks, hold, deadline_ms, error);
 
-  lk_status status = exec_hold_take(hold, wait_ms, error);
+  status = exec_hold_take(hold, wait_ms, error);
   if (status == LK_BUSY || status == LK_TIMEOUT) return refused(hold, status, wait_ms, error);
   if (status == LK_BADARG) {
     /* What the options say was looked at before: it is about what the lock's keys hold. */

@@ -122,12 +122,25 @@ void held_clear(held_list *list) {
   memset(list, 0, sizeof *list);
 }
 
+/* Can another exec of that name run inside it? */
+static bool is_of(const held_entry *entry, const char *name) {
+  const exec_kind *kind = exec_kind_find(entry->kind);
+  return strcmp(entry->name, name) == 0 && (!kind || kind->renew);
+}
+
 const held_entry *held_find(const held_list *list, const char *name, const char *target) {
   for (size_t i = list->count; i > 0; i--) {
     const held_entry *entry = &list->entries[i - 1];
-    const exec_kind *kind = exec_kind_find(entry->kind);
-    const bool here = strcmp(entry->name, name) == 0 && strcmp(entry->target, target) == 0;
-    if (here && (!kind || kind->renew)) return entry;
+    if (is_of(entry, name) && strcmp(entry->target, target) == 0) return entry;
+  }
+  return NULL;
+}
+
+const held_entry *held_find_elsewhere(const held_list *list, const char *name, const char *target,
+                                      const held_entry *after) {
+  for (size_t i = after ? (size_t)(after - list->entries) : list->count; i > 0; i--) {
+    const held_entry *entry = &list->entries[i - 1];
+    if (is_of(entry, name) && strcmp(entry->target, target) != 0) return entry;
   }
   return NULL;
 }

@@ -36,6 +36,10 @@ void held_clear(held_list *list);
 /* NULL if the list has none inside which another exec can run; of several, the last: it was appended by the nearest
  * ancestor. Mutexes and permits are listed only so that others are told of them. */
 const held_entry *held_find(const held_list *list, const char *name, const char *target);
+/* The next one of those that are of other targets, or of this one under another name; `after`: the one before, NULL:
+ * none was. */
+const held_entry *held_find_elsewhere(const held_list *list, const char *name, const char *target,
+                                      const held_entry *after);
 /* The number of this process's PID namespace; 0: not known, as without /proc. */
 int64_t held_space(void);
 /* The entry, without the space that separates it from others. */

@@ -52,6 +52,84 @@ describe('latchkey exec inside another', function()
     end
   end)
 
+  describe('whose URL names the server otherwise', function()
+    local otherwise
+
+    before_each(function()
+      otherwise = { url = server.url:gsub('/s$', '/./s') }
+    end)
+
+    -- Never longer: it would wait for its own parent.
+    local function inner(outer, options, command, env)
+      local words = program.exec(otherwise, options, command)
+      local process = program.start(program.exec(server, outer,
+        { 'sh', '-c', '"$@"; exit $?', 'sh', program.path, unpack(words) }), { env = env })
+      local ended, result = pcall(process.wait, process, 20)
+      assert.is_true(ended, result)
+      return result
+    end
+
+    for _, wait in ipairs({ '0ms', 'forever' }) do
+      it('runs inside the hold of the outer one with --wait ' .. wait, function()
+        local file = program.folder() .. '/report'
+
+        local result = inner({ '--kind', 'fenced', 'job' },
+          { '--kind', 'fenced', '--wait', wait, '--report', file, 'job', 'other' },
+          { 'sh', '-c', 'redis-cli -s ' .. server.socket .. ' HVALS job; echo $LATCHKEY_TOKEN' })
+
+        assert.same({ 0, '' }, { result.code, result.err })
+        assert.truthy(result.out:find('^1\n%d+ %d+\n$'), result.out)
+        assert.same({ true, false }, { program.json(file).holds[1].nested,
+          program.json(file).holds[2].nested })
+        assert.is_true(server:is_free('job') and server:is_free('other'))
+      end)
+    end
+
+    it('is ended when the outer hold is broken', function()
+      local result = inner({ '--on-lost', 'warn', '--lease', '1s', 'job' }, { 'job' },
+        { 'sh', '-c', 'redis-cli -s ' .. server.socket .. ' DEL job; exec sleep 60' })
+
+      assert.equal(80, result.code)
+    end)
+
+    it('is refused what a hold of the outer one excludes', function()
+      for _, case in ipairs({ { 'with --kind lock', '--kind', 'mutex' },
+        { '--every and --at-least', '--at-least', '1s' } }) do
+        local why, option, value = unpack(case)
+        local result = inner({ 'job' }, { option, value, 'job' }, { 'echo', 'ran' })
+
+        assert.same({ 64, '' }, { result.code, result.out })
+        assert.truthy(result.err:find('"job" is held by the exec around this one', 1, true))
+        assert.truthy(result.err:find(why, 1, true), result.err)
+      end
+    end)
+
+    it('takes a lock of its own where that is another server', function()
+      local here = server
+      otherwise = program.server()
+      local result = inner({ 'job' }, { 'job' }, { 'sh', '-c', ('redis-cli -s %s EXISTS job; '
+        .. 'redis-cli -s %s HVALS job'):format(here.socket, otherwise.socket) })
+
+      assert.same({ 0, '1\n1\n' }, { result.code, result.out })
+      assert.is_true(otherwise:is_free('job'))
+    end)
+
+    it('waits for another owner as ever, and for what an exec that is gone has left', function()
+      local held = program.run(program.exec(server, { '--lease', '2s', 'job' },
+        { 'printenv', 'LATCHKEY_HELD' })).out:gsub('\n$', '')
+      local owner = held:match('^lock,job,([^,]+),')
+      server:command('HSET', 'job', owner, '1')
+      server:command('PEXPIRE', 'job', '1500')
+
+      local left = program.run(program.exec(otherwise, { 'job' }, { 'echo', 'ran' }),
+        { env = { LATCHKEY_HELD = held } })
+      server:command('HSET', 'job', 'another', '1')
+      local busy = inner({ 'else' }, { '--wait', '0ms', 'job' }, { 'echo', 'ran' })
+
+      assert.same({ 0, 'ran\n', 75 }, { left.code, left.out, busy.code })
+    end)
+  end)
+
   it('reports that its hold is the outer one\'s', function()
     local file = program.folder() .. '/report'
 
