@@ -19,6 +19,14 @@ enum {
   CLI_SIGNAL = 128 /* plus the signal's number */
 };
 
+/* First of all. A descriptor that is opened later must not take the place of a standard one that is closed: messages
+ * would go into it. */
+void standard_open(void);
+/* Was the program started without it? */
+bool standard_is_closed(int fd);
+/* Of a result that could not be written nobody shall read a code: CLI_UNWRITTEN then, and why; else `code`. */
+int standard_written(int code);
+
 /* `latchkey exec`; argv[0] is "exec". */
 int exec_main(int argc, char **argv);
 /* `latchkey bench`; argv[0] is "bench". */

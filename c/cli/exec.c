@@ -181,14 +181,6 @@ int exec_refuse(exec_run *run, const lk_error *wrong) {
   return run->outcome.exit_code;
 }
 
-/* A descriptor that is opened later must not take the place of one of these: messages would go into it. */
-static void open_standard(bool closed[3]) {
-  for (int fd = 0; fd < 3; fd++) {
-    closed[fd] = fcntl(fd, F_GETFD) < 0;
-    if (closed[fd]) open("/dev/null", O_RDWR);
-  }
-}
-
 static int keeper_main(exec_run *run, const job_link *front) {
   int die_of = 0;
   prctl(PR_SET_NAME, "latchkey:keeper");
@@ -220,11 +212,10 @@ static int run_both(exec_run *run) {
 
 int exec_main(int argc, char **argv) {
   exec_run run = {.outcome = {.outcome = "failed"}};
-  bool help = false, closed[3];
+  bool help = false;
   lk_error wrong;
-  open_standard(closed);
   const lk_status status = exec_options_parse(argc, argv, &run.options, &help, &wrong);
-  memcpy(run.options.closed, closed, sizeof closed);
+  for (int fd = 0; fd < 3; fd++) run.options.closed[fd] = standard_is_closed(fd);
   show_name(&run.options);
   int code = CLI_DONE;
   if (help) {

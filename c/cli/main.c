@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program `latchkey`: which command it is. */
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,16 +35,9 @@ static int run(int argc, char **argv) {
   return lua_main(argc, argv);
 }
 
-/* Of a result that could not be written nobody shall read a good exit code. */
-static int written(int code) {
-  const bool failed = fflush(stdout) != 0 || ferror(stdout);
-  if (!failed || code != CLI_DONE) return code;
-  fprintf(stderr, "latchkey: the result could not be written: %s\n", strerror(errno));
-  return CLI_UNWRITTEN;
-}
-
 int main(int argc, char **argv) {
+  standard_open();
   put_command_first(argc, argv);
   ask_for_help(argc, argv);
-  return written(run(argc, argv));
+  return standard_written(run(argc, argv));
 }

@@ -40,6 +40,39 @@ describe('latchkey', function()
     end
   end)
 
+  -- What a script tests by its code alone must not be taken for an answer that nobody could read.
+  it('says so and exits 74 whatever the code of the result is', function()
+    local server = program.server()
+    local wrong = program.folder() .. '/wrong.lua'
+    assert(utils.writefile(wrong, 'return nothing\n'))
+    for words, code in pairs({ ['inspect nobody --json --url ' .. server.url] = 3,
+      ['inspect nobody --url ' .. server.url] = 3,
+      ['ls --json --url redis://127.0.0.1:1'] = 69, ['lint ' .. wrong] = 1,
+      ['bench --json --seconds 0'] = 64 }) do
+      local line = program.path .. ' ' .. words
+
+      local read = program.start_any('sh', { '-c', line }):wait()
+      local unread = program.start_any('sh', { '-c', line .. ' >/dev/full' }):wait()
+
+      assert.same({ words, code, 74 }, { words, read.code, unread.code })
+      assert.truthy(unread.err:find('latchkey: the result could not be written: No space left',
+        1, true), unread.err)
+    end
+  end)
+
+  it('says why its result could not be written, as it was at the first failure', function()
+    local url = ' --url ' .. program.server().url
+    for _, words in ipairs({ 'exec --help', 'help exec', 'top --once' .. url, 'ls --json' .. url,
+      'mock', 'ls --help' }) do
+      local result = program.start_any('sh', { '-c', program.path .. ' ' .. words .. ' >&-' })
+        :wait()
+
+      assert.same({ words, 74 }, { words, result.code })
+      assert.truthy(result.err:find('latchkey: the result could not be written: Bad file desc',
+        1, true), result.err)
+    end
+  end)
+
   it('names the command that was probably meant', function()
     local result = program.run({ 'inspct' })
 
