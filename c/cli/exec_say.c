@@ -114,8 +114,8 @@ static bool line_stands;
 
 bool exec_say_has_line(void) {
   const char *terminal = getenv("TERM");
-  return terminal && strcmp(terminal, "dumb") != 0 && isatty(STDERR_FILENO) &&
-         tcgetpgrp(STDERR_FILENO) == getpgrp();
+  const bool rewrites = terminal && *terminal && strcmp(terminal, "dumb") != 0;
+  return rewrites && isatty(STDERR_FILENO) && tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
 static void take_line_away(void) {

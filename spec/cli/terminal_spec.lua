@@ -86,4 +86,30 @@ describe('on a terminal, latchkey', function()
     assert.truthy(text:find('nothing was done\n$'))
     assert.is_false(server:is_free('job1'))
   end)
+
+  -- As in `docker exec -t` and in an editor's window.
+  for how, kind in pairs({ ['without TERM'] = false, ['with an empty TERM'] = '',
+    ['where TERM is dumb'] = 'dumb' }) do
+    it('rewrites no line ' .. how, function()
+      for _, words in ipairs({ { 'ls' }, { 'doctor' }, { 'load' },
+        { 'exec', '--wait', '1500ms', 'job1', '--', 'true' } }) do
+        table.insert(words, 2, '--url=' .. server.url)
+        screen = session.start(words, { env = { TERM = kind } })
+        screen:wait()
+
+        local shown = screen.was_shown:gsub('\r\n', '\n')
+        assert.falsy(shown:find('[\r\27]'), ('%s: %q'):format(words[1], shown))
+      end
+    end)
+  end
+
+  it('rewrites a line where TERM is another', function()
+    for _, words in ipairs({ { 'ls' }, { 'exec', '--wait', '1500ms', 'job1', '--', 'true' } }) do
+      table.insert(words, 2, '--url=' .. server.url)
+      screen = session.start(words)
+      screen:wait()
+
+      assert.truthy(screen.was_shown:gsub('\r\n', '\n'):find('\r', 1, true), words[1])
+    end
+  end)
 end)

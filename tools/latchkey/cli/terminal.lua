@@ -12,7 +12,8 @@ function terminal.is_one(fd)
   return ffi.C.isatty(fd) == 1
 end
 
----Does the terminal know colours, and places on the screen? Without TERM nobody says so.
+---Does the terminal know colours, places on the screen, and lines that are rewritten? Without TERM
+---nobody says so.
 ---@return boolean
 function terminal.knows_escapes()
   local kind = os.getenv('TERM') or ''
@@ -28,11 +29,12 @@ end
 
 local EVERY_MS = 100
 
----A line on standard error that shows how far something is; silent where that is no terminal.
+---A line on standard error that shows how far something is; silent where that is no
+---terminal, or one that rewrites no line.
 ---@param ctx cli.context
 ---@return fun(text: string|nil) show nil removes the line
 function terminal.progress(ctx)
-  if ctx.quiet or ctx.json or not terminal.is_one(2) then
+  if ctx.quiet or ctx.json or not terminal.is_one(2) or not terminal.knows_escapes() then
     return function() end
   end
   local now_ms = require('latchkey').now_ms
