@@ -35,6 +35,7 @@ const bench_mode *bench_mode_find(const char *name);
 
 struct bench_options {
   const char *url;
+  char *own_url;  /* to be freed: url points to it */
   char *password; /* NULL: none was given */
   const bench_mode *mode;
   int64_t owners; /* of each process */

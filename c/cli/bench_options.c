@@ -151,7 +151,19 @@ static lk_status check_mode(const bench_options *options, const char *const give
   return LK_OK;
 }
 
-static lk_status check(const bench_options *options, const char *const given[], lk_error *error) {
+/* Without what stands around it. */
+static lk_status trim_url(bench_options *options, lk_error *error) {
+  const char *url = options->url + strspn(options->url, CLI_BLANKS);
+  size_t len = strlen(url);
+  while (len > 0 && strchr(CLI_BLANKS, url[len - 1])) len--;
+  options->own_url = strndup(url, len);
+  options->url = options->own_url;
+  return options->url ? LK_OK : bench_fail(error, LK_NOMEM, "out of memory");
+}
+
+static lk_status check(bench_options *options, const char *const given[], lk_error *error) {
+  const lk_status status = options->url ? trim_url(options, error) : LK_OK;
+  if (status != LK_OK) return status;
   if (!options->url || !*options->url) {
     return bench_fail(error, LK_INVALID,
                       "no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or "
@@ -216,5 +228,6 @@ lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *h
 
 void bench_options_clear(bench_options *options) {
   free(options->password);
-  options->password = NULL;
+  free(options->own_url);
+  options->password = options->own_url = NULL;
 }

@@ -46,6 +46,9 @@ int exit_of(lk_status status);
 /* What to do about it; NULL: the message that was written before says so. */
 const char *hint_of(const lk_error *error);
 
+/* What may stand around a URL, and between several. */
+#define CLI_BLANKS " \t\r\n\f\v"
+
 /* What a server is given: the password of --password-file, else that of LATCHKEY_PASSWORD, which is no matter of a
  * server of local:, as it has none; NULL: the URL's. */
 const char *password_of(const char *url, const char *given);

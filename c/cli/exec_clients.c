@@ -23,8 +23,8 @@ static void make_label(const exec_options *options, char *out, size_t size) {
 
 static size_t count_words(const char *text) {
   size_t count = 0;
-  for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-    text += strcspn(text, " ");
+  for (text += strspn(text, CLI_BLANKS); *text; text += strspn(text, CLI_BLANKS)) {
+    text += strcspn(text, CLI_BLANKS);
     count++;
   }
   return count;
@@ -34,9 +34,9 @@ static bool is_local(const char *word) { return strncmp(word, "local:", strlen("
 
 static size_t count_local(const char *text) {
   size_t count = 0;
-  for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+  for (text += strspn(text, CLI_BLANKS); *text; text += strspn(text, CLI_BLANKS)) {
     count += is_local(text);
-    text += strcspn(text, " ");
+    text += strcspn(text, CLI_BLANKS);
   }
   return count;
 }
@@ -140,7 +140,7 @@ static lk_status open_some(const exec_options *options, const held_list *held, b
   char *rest = urls;
   size_t at = 0;
   if (!urls) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
-  for (char *url; status == LK_OK && (url = strsep(&rest, " ")) != NULL;) {
+  for (char *url; status == LK_OK && (url = strsep(&rest, CLI_BLANKS)) != NULL;) {
     if (!*url) continue;
     if (is_local(url) == local) status = open_one(options, held, url, &out->list[at], error);
     at++;

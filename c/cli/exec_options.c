@@ -190,7 +190,7 @@ static lk_status check_period(const exec_options *out, lk_error *error) {
 }
 
 static lk_status check_rest(exec_options *out, lk_error *error) {
-  if (!out->url || !*out->url) {
+  if (!out->url || !out->url[strspn(out->url, CLI_BLANKS)]) {
     return exec_fail(error, LK_INVALID,
                      "no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or "
                      "--url local: for your own server on this machine");

@@ -10,7 +10,7 @@
 local argparse = require('argparse')
 local dir = require('pl.dir')
 local path = require('pl.path')
-local utils = require('pl.utils')
+local stringx = require('pl.stringx')
 
 local lock_names = require('latchkey.script.names')
 local open = require('latchkey.servers.open')
@@ -112,12 +112,20 @@ function Context:result(fields, shown)
   return self.stdout:write(self.json and report.json(self.command, fields) or shown)
 end
 
+---The server that the call names, or LATCHKEY_URL; of a majority several. No white space is around
+---it: a file of settings leaves a line feed behind it.
+---@return string|nil
+function Context:url()
+  local url = self.args.url or os.getenv('LATCHKEY_URL')
+  return url and stringx.strip(url)
+end
+
 ---A client of the server that the call names. It loads no scripts by being opened.
 ---@param options? table of latchkey.open
 ---@return latchkey.client|nil client
 ---@return integer|nil exit code; the failure has been told
 function Context:client(options)
-  local client, err = open(self, self.args.url, options)
+  local client, err = open(self, self:url(), options)
   if not client then
     return nil, self:fail(err)
   end
@@ -232,7 +240,10 @@ local function run(home, name, arguments, exit_of)
     return ctx:misuse(wrong)
   end
   ctx.args, ctx.quiet, ctx.verbose = args, args.quiet or false, args.verbose or false
-  local urls = command.several and utils.split(args.url or os.getenv('LATCHKEY_URL') or '') or {}
+  if type(args.url) == 'string' then
+    args.url = stringx.strip(args.url)
+  end
+  local urls = command.several and stringx.split(ctx:url() or '') or {}
   if #urls > 1 then
     return require('latchkey.cli.several').run(command, ctx, urls)
   end

@@ -37,12 +37,11 @@ end
 
 ---It loads no scripts by being opened. With --verbose it is said which server it is.
 ---@param ctx cli.context
----@param url string|nil LATCHKEY_URL without one
+---@param url string|nil
 ---@param options? table of latchkey.open
 ---@return latchkey.client|nil client
 ---@return latchkey.error|nil err also where the call is wrong; nothing was told
 return function(ctx, url, options)
-  url = url or os.getenv('LATCHKEY_URL')
   local secret, wrong = password(ctx.args, url or '')
   if not url or url == '' then
     wrong = NO_SERVER

@@ -100,8 +100,8 @@ function command.run(args, ctx)
   if not reached then
     return ctx:fail(err)
   end
-  local around = require('latchkey.doctor').around(client, ctx.home,
-    args.url or os.getenv('LATCHKEY_URL'), options, list)
+  local around = require('latchkey.doctor').around(client, ctx.home, ctx:url(), options,
+    list)
   if #list > 1 then
     table.insert(list, { target = client:target() })
   end
