@@ -104,6 +104,7 @@ describe('latchkey doctor of a broken server', function()
     INFO = { 'server', 'problem', 'does not know INFO' },
     TIME = { 'clock', 'problem', 'does not know TIME' },
     PUBSUB = { 'commands', 'note', 'does not know PUBSUB' },
+    PING = { 'commands', 'note', 'does not know PING' },
   }) do
     it('names a real server that does not know ' .. name, function()
       local real = program.server('--appendonly', 'yes', '--rename-command', name, '')
@@ -116,6 +117,15 @@ describe('latchkey doctor of a broken server', function()
       assert.truthy(found[1].advice:find('rename-command', 1, true), found[1].advice)
     end)
   end
+
+  it('names all that is not known of what locks do without', function()
+    local real = program.server('--appendonly', 'yes', '--rename-command', 'PING', '',
+      '--rename-command', 'PUBSUB', '')
+
+    local found, code = examine(real.url, 'commands')
+
+    assert.same({ 0, 2, 'note', 'note' }, { code, #found, found[1].level, found[2].level })
+  end)
 
   it('says of a server without the replicas that it needs what it lacks', function()
     local real = program.server('--min-replicas-to-write', '1')

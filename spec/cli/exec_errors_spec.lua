@@ -230,6 +230,25 @@ describe('latchkey exec, called wrongly or in trouble', function()
       'true' })
   end)
 
+  for command, calls in pairs({
+    HSET = { 'exec --wait 0ms job -- true', 'exec --kind fair --wait 0ms job -- true' },
+    TIME = { 'inspect job', 'break job --yes' } }) do
+    it('does not call it a defect that the server does not know ' .. command, function()
+      local server = program.server('--rename-command', command, '')
+      for _, call in ipairs(calls) do
+        local words = utils.split(call)
+        table.insert(words, 2, '--url=' .. server.url)
+
+        local result = program.run(words)
+
+        assert.same({ call, 69 }, { call, result.code })
+        assert.truthy(result.err:find('the server does not know a command of %l+/%l[%l_]*, line %d+'
+          .. ': misspelt, renamed, or switched off; latchkey doctor'), result.err)
+        assert.falsy(result.err:find('report it', 1, true), result.err)
+      end
+    end)
+  end
+
   it('locks where the server does not know CLIENT, which is for the name alone', function()
     local server = program.server('--rename-command', 'CLIENT', '')
 

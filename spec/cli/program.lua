@@ -204,6 +204,7 @@ function Server:start()
     end
     local answer = self:command('PING')
     return answer == 'PONG' or answer:find('NOAUTH', 1, true)
+      or answer:find("unknown command 'PING'", 1, true)
   end)
 end
 

@@ -230,6 +230,13 @@ static bool is_wait_at_replica(const char *text) {
          strncmp(text, "ERR WAIT cannot be used with replica", 36) == 0;
 }
 
+/* A command that was renamed or switched off, or that an own script has misspelt. Valkey 9 leaves out "Redis". */
+static bool is_unknown_in_script(const char *text) {
+  return (strncmp(text, "ERR Unknown ", 12) == 0 && strstr(text, "command called from script")) ||
+         (strncmp(text, "ERR Invalid command passed to ", 30) == 0 &&
+          strstr(text, ".acl_check_cmd()"));
+}
+
 lk_status lk_fail_server(lk_error *error, const char *script, const char *text, size_t len) {
   char copy[1024];
   snprintf(copy, sizeof copy, "%.*s", (int)(len < sizeof copy ? len : sizeof copy - 1), text);
@@ -238,18 +245,24 @@ lk_status lk_fail_server(lk_error *error, const char *script, const char *text, 
   copy_code(copy, code, sizeof code);
 
   lk_status status = status_of_code(code);
+  const bool unknown = line > 0 && is_unknown_in_script(copy);
   if (is_denied_in_script(copy))
     status = LK_DENIED;
   else if (is_interrupted_by_move(copy))
     status = LK_CLUSTERDOWN;
   else if (is_wait_at_replica(copy))
     status = LK_READONLY;
-  else if (status == LK_SERVER && line > 0)
+  else if (status == LK_SERVER && line > 0 && !unknown)
     status = LK_SCRIPT;
   if (!error) return status;
   if (status == LK_DENIED && line > 0 && script) {
     /* The server does not say which command, key or channel it was. */
     lk_fail(error, status, "%.200s (%s, line %d)", copy, script, line);
+  } else if (unknown) {
+    lk_fail(error, status,
+            "the server does not know a command of %.64s, line %d: misspelt, renamed, or switched "
+            "off; latchkey doctor names what is missing (%.110s)",
+            script ? script : "a script", line, copy);
   } else {
     lk_fail(error, status, "%s", copy);
   }

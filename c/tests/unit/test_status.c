@@ -304,6 +304,32 @@ static void a_script_that_does_not_compile_gives_its_line(void **state) {
                       "ERR Error compiling script (new function): user_script:5: '=' expected");
 }
 
+/* That is no defect of the script. */
+static void a_command_that_the_server_does_not_know_is_what_it_lacks(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "ERR Unknown Redis command called from script" TAIL,
+      "ERR Unknown command called from script" TAIL, /* Valkey 9 */
+      "ERR Invalid command passed to redis.acl_check_cmd()" TAIL,
+      "ERR Invalid command passed to server.acl_check_cmd()" TAIL,
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    lk_error error;
+    assert_int_equal(of_server(texts[i], &error), LK_SERVER);
+    assert_string_equal(error.code, "ERR");
+    assert_true(error.line > 0);
+    static const char before[] =
+        "the server does not know a command of lock/acquire, line 12: misspelt, renamed, or "
+        "switched off; latchkey doctor names what is missing (ERR ";
+    assert_int_equal(strncmp(error.message, before, sizeof before - 1), 0);
+    assert_null(strstr(error.message, "user_script"));
+  }
+  lk_error error;
+  const char *text = "ERR Unknown Redis command called from script script: x, on @user_script:1.";
+  assert_int_equal(lk_fail_server(&error, NULL, text, strlen(text)), LK_SERVER);
+  assert_non_null(strstr(error.message, "a command of a script, line 1: misspelt"));
+}
+
 static void a_text_that_only_looks_like_a_line_gives_none(void **state) {
   (void)state;
   lk_error error;
@@ -359,6 +385,7 @@ int main(void) {
       cmocka_unit_test(what_a_script_may_not_do_is_told_by_its_line),
       cmocka_unit_test(a_script_error_gives_its_line_and_loses_its_tail),
       cmocka_unit_test(a_script_that_does_not_compile_gives_its_line),
+      cmocka_unit_test(a_command_that_the_server_does_not_know_is_what_it_lacks),
       cmocka_unit_test(a_text_that_only_looks_like_a_line_gives_none),
       cmocka_unit_test(a_server_error_needs_no_terminator),
       cmocka_unit_test(the_version_is_the_toolkits),

@@ -19,9 +19,26 @@ end
 
 -- What the library does without, in another way.
 local SPARED = { ['cluster'] = true, ['client'] = true, ['ping'] = true, ['pubsub'] = true }
+-- Those of them that are missed, and by whom.
+local MISSED = {
+  { 'pubsub', 'it does not know PUBSUB: inspect, ls and top cannot count who waits, and fail' },
+  { 'ping', 'it does not know PING: locks work without it, health checks do not' },
+}
 
 local function finding(level, message, advice)
   return { { check = 'commands', level = level, message = message, advice = advice } }
+end
+
+-- A note for each that is missing of those that locks do without; `infos` begins with theirs.
+local function notes_of(infos)
+  local notes = {}
+  for i, row in ipairs(MISSED) do
+    if type(infos[i]) ~= 'table' then
+      notes[#notes + 1] = finding('note', row[2],
+        'give the command its name back (rename-command)')[1]
+    end
+  end
+  return notes
 end
 
 -- Without subcommands, which not every engine can be asked about.
@@ -43,9 +60,11 @@ end
 ---@return table[]|nil findings
 ---@return latchkey.error|nil err
 function commands.check(node, home, options)
-  local list, missing = wanted(home, options), {}
-  local asked = tablex.copy(list)
-  asked[#asked + 1] = 'pubsub'
+  local list, missing, asked = wanted(home, options), {}, {}
+  for i, row in ipairs(MISSED) do
+    asked[i] = row[1]
+  end
+  tablex.insertvalues(asked, list)
   local infos, err = node:command('COMMAND', 'INFO', unpack(asked))
   if type(infos) ~= 'table' or infos.ok then
     if err and err.status ~= 'LK_DENIED' and err.status ~= 'LK_SERVER' then
@@ -55,7 +74,7 @@ function commands.check(node, home, options)
       'the trial below uses most of them')
   end
   for i, command in ipairs(list) do
-    if type(infos[i]) ~= 'table' then
+    if type(infos[#MISSED + i]) ~= 'table' then
       missing[#missing + 1] = command:upper()
     end
   end
@@ -63,11 +82,10 @@ function commands.check(node, home, options)
     return finding('problem', ('it does not know %s: renamed, switched off, or never there'):format(
       table.concat(missing, ' ')),
       'give the commands their names back (rename-command), or take another server for locks')
-  elseif type(infos[#asked]) ~= 'table' then
-    return finding('note', 'it does not know PUBSUB: inspect, ls and top cannot count who waits, '
-      .. 'and fail', 'give the command its name back (rename-command)')
   end
-  return finding('good', ('it knows all %d commands that are needed'):format(#list))
+  local notes = notes_of(infos)
+  return #notes > 0 and notes
+    or finding('good', ('it knows all %d commands that are needed'):format(#list))
 end
 
 return commands
