@@ -210,11 +210,13 @@ void bench_report_failure(const bench_options *options, const lk_error *error) {
   const char *hint = hint_of(error);
   if (options->json) {
     if (!hint) hint = lk_status_hint((int)error->status);
-    print_json(json_pack("{s:s, s:{s:s, s:s, s:s}}", "schema", "latchkey/bench/1", "error",
-                         "status", lk_status_name((int)error->status), "message", error->message,
-                         "hint", hint ? hint : ""));
+    print_json(json_pack("{s:s, s:{s:s, s:o, s:s}}", "schema", "latchkey/bench/1", "error",
+                         "status", lk_status_name((int)error->status), "message",
+                         cli_json_text(error->message), "hint", hint ? hint : ""));
     return;
   }
-  fprintf(stderr, "latchkey bench: %s\n", error->message);
+  lk_error shown = *error;
+  cli_disarm(shown.message);
+  fprintf(stderr, "latchkey bench: %s\n", shown.message);
   if (hint) fprintf(stderr, "  %s\n", hint);
 }

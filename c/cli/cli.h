@@ -55,6 +55,11 @@ const char *password_of(const char *url, const char *given);
 /* The first line of the file of --password-file, in the place of *out; to be freed. LK_OK, or LK_INVALID and why. */
 lk_status password_read(const char *path, char **out, lk_error *error);
 
+/* JSON holds UTF-8 only: a text that is none has its odd bytes as LATCHKEY_HELD shows them. */
+struct json_t *cli_json_text(const char *text);
+/* What a terminal obeys becomes "?". */
+void cli_disarm(char *text);
+
 /* "250ms", "10s", "1m30s", "0": another number without a unit is refused. */
 bool duration_parse(const char *text, int64_t *out_ms);
 

@@ -15,20 +15,6 @@
 
 static const char schema[] = "latchkey/exec/1";
 
-/* JSON holds UTF-8 only; other bytes are shown as LATCHKEY_HELD shows them. */
-static json_t *json_text(const char *text) {
-  json_t *string = json_string(text);
-  if (string) return string;
-  char *encoded = NULL;
-  size_t size = 0;
-  FILE *memory = open_memstream(&encoded, &size);
-  if (!memory) return json_null();
-  percent_print(memory, text);
-  if (fclose(memory) == 0) string = json_string(encoded);
-  free(encoded);
-  return string ? string : json_null();
-}
-
 static json_t *json_time(int64_t unix_ms) { return unix_ms ? json_integer(unix_ms) : json_null(); }
 
 /* Of several servers, what each met. */
@@ -37,9 +23,10 @@ static json_t *json_causes(size_t count) {
   json_t *list = json_array();
   for (size_t i = 0; i < count && causes->servers[i]; i++) {
     const lk_error *cause = &causes->list[i];
-    json_array_append_new(
-        list, json_pack("{s:o, s:s, s:o}", "server", json_text(causes->servers[i]), "status",
-                        lk_status_name((int)cause->status), "message", json_text(cause->message)));
+    json_array_append_new(list,
+                          json_pack("{s:o, s:s, s:o}", "server", cli_json_text(causes->servers[i]),
+                                    "status", lk_status_name((int)cause->status), "message",
+                                    cli_json_text(cause->message)));
   }
   return list;
 }
@@ -48,7 +35,7 @@ static json_t *json_causes(size_t count) {
 static json_t *json_cause(const lk_error *cause) {
   if (cause->status == LK_OK) return json_null();
   return json_pack("{s:s, s:o}", "status", lk_status_name((int)cause->status), "message",
-                   json_text(cause->message));
+                   cli_json_text(cause->message));
 }
 
 static json_t *json_failure(const exec_outcome *outcome) {
@@ -56,7 +43,7 @@ static json_t *json_failure(const exec_outcome *outcome) {
   if (error->status == LK_OK) return json_null();
   const char *hint = exec_hint(outcome);
   json_t *failure = json_pack("{s:s, s:o, s:s}", "status", lk_status_name((int)error->status),
-                              "message", json_text(error->message), "hint",
+                              "message", cli_json_text(error->message), "hint",
                               hint ? hint : lk_status_hint((int)error->status));
   const size_t count = exec_hold_causes()->count;
   if (count > 0) json_object_set_new(failure, "servers", json_causes(count));
@@ -67,12 +54,12 @@ static json_t *json_holds(exec_locks *locks) {
   json_t *holds = json_array();
   for (size_t i = 0; locks && i < exec_locks_count(locks); i++) {
     const exec_hold *hold = exec_locks_at(locks, i);
-    json_array_append_new(holds,
-                          json_pack("{s:o, s:o, s:o, s:b, s:o}", "name", json_text(hold->name),
-                                    "owner", *hold->owner ? json_text(hold->owner) : json_null(),
-                                    "token", hold->token ? json_integer(hold->token) : json_null(),
-                                    "nested", hold->outer != NULL, "lost",
-                                    hold->lost ? json_string(hold->lost) : json_null()));
+    json_array_append_new(
+        holds,
+        json_pack("{s:o, s:o, s:o, s:b, s:o}", "name", cli_json_text(hold->name), "owner",
+                  *hold->owner ? cli_json_text(hold->owner) : json_null(), "token",
+                  hold->token ? json_integer(hold->token) : json_null(), "nested",
+                  hold->outer != NULL, "lost", hold->lost ? json_string(hold->lost) : json_null()));
   }
   return holds;
 }
@@ -81,9 +68,9 @@ static json_t *json_unended(const exec_outcome *outcome) {
   json_t *list = json_array();
   for (size_t i = 0; i < outcome->unended_count; i++) {
     const job_name *name = &outcome->unended[i];
-    json_array_append_new(list,
-                          json_pack("{s:i, s:o, s:o}", "pid", (int)name->pid, "user",
-                                    json_text(name->user), "command", json_text(name->command)));
+    json_array_append_new(list, json_pack("{s:i, s:o, s:o}", "pid", (int)name->pid, "user",
+                                          cli_json_text(name->user), "command",
+                                          cli_json_text(name->command)));
   }
   return list;
 }
@@ -97,13 +84,13 @@ static json_t *json_period(const exec_options *options, const exec_outcome *outc
                    "marked", marked, "began_unix_ms",
                    json_time(last->done ? last->began_ms : outcome->period.began_ms),
                    "ended_unix_ms", json_time(last->ended_ms), "owner",
-                   last->done ? json_text(last->owner) : json_null(), "label",
-                   last->done ? json_text(last->label) : json_null());
+                   last->done ? cli_json_text(last->owner) : json_null(), "label",
+                   last->done ? cli_json_text(last->label) : json_null());
 }
 
 static json_t *json_command(char *const *command) {
   json_t *words = json_array();
-  for (; command && *command; command++) json_array_append_new(words, json_text(*command));
+  for (; command && *command; command++) json_array_append_new(words, cli_json_text(*command));
   return words;
 }
 
@@ -201,10 +188,11 @@ static json_t *json_holder(const exec_rival *rival) {
   if (!rival->known || holder->holders == 0) return json_null();
   const bool named = exec_who_client(holder, &person);
   return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:I}", "owner",
-                   json_text(holder->owner), "host", named ? json_text(person.host) : json_null(),
-                   "process", named ? json_integer(person.process) : json_null(), "label",
-                   named && *person.label ? json_text(person.label) : json_null(), "address",
-                   named ? json_text(holder->address) : json_null(), "holders",
+                   cli_json_text(holder->owner), "host",
+                   named ? cli_json_text(person.host) : json_null(), "process",
+                   named ? json_integer(person.process) : json_null(), "label",
+                   named && *person.label ? cli_json_text(person.label) : json_null(), "address",
+                   named ? cli_json_text(holder->address) : json_null(), "holders",
                    (json_int_t)holder->holders, "lease_left_ms", (json_int_t)holder->left_ms,
                    "renewed", rival->renewed, "waiting", (json_int_t)holder->waiting);
 }
@@ -215,8 +203,8 @@ char *exec_report_waiting(const char *name, const exec_reason *why) {
   const char *hint = error->status == LK_OK ? NULL : hint_of(error);
   json_t *document =
       json_pack("{s:s, s:{s:o, s:s, s:o, s:s, s:o}}", "schema", schema, "waiting", "name",
-                json_text(name), "status", lk_status_name((int)status), "message",
-                json_text(error->message), "hint", hint ? hint : lk_status_hint((int)status),
+                cli_json_text(name), "status", lk_status_name((int)status), "message",
+                cli_json_text(error->message), "hint", hint ? hint : lk_status_hint((int)status),
                 "holder", status == LK_BUSY ? json_holder(&why->rival) : json_null());
   char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   json_decref(document);

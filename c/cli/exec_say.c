@@ -71,26 +71,6 @@ static bool flush_kept(void) {
   return true;
 }
 
-/* The bytes of a character that a terminal obeys, as the library's messages have none: names of locks, processes and
- * files may hold any. 0: the terminal shows it. */
-static size_t obeyed(const unsigned char *at) {
-  if (*at < ' ' || *at == 0x7f) return 1;
-  if (at[0] == 0xc2) return at[1] >= 0x80 && at[1] <= 0x9f ? 2 : 0;
-  if (at[0] == 0xd8) return at[1] == 0x9c ? 2 : 0;
-  if (at[0] != 0xe2) return 0;
-  if (at[1] == 0x81) return at[2] >= 0xa6 && at[2] <= 0xa9 ? 3 : 0;
-  if (at[1] != 0x80) return 0;
-  return at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae) ? 3 : 0;
-}
-
-static void disarm(char *text) {
-  for (unsigned char *at = (unsigned char *)text; *at;) {
-    const size_t size = obeyed(at);
-    if (size > 0) memset(at, '?', size);
-    at += size > 0 ? size : 1;
-  }
-}
-
 static void add(const char *text) {
   const size_t size = strlen(text);
   flush_kept();
@@ -143,7 +123,7 @@ static void replace_line(const char *text) {
   size_t columns = known ? (size_t)window.ws_col : COLUMNS;
   if (columns > sizeof line) columns = sizeof line;
   snprintf(line, columns, "%s", text);
-  disarm(line);
+  cli_disarm(line);
   if (strlen(text) >= columns) memcpy(line + exec_fit(line, columns - 2), "~", 2);
   add(line);
   line_stands = true;
@@ -170,7 +150,7 @@ void exec_say(const char *format, ...) {
   vsnprintf(line + start, sizeof line - start, format, args);
   va_end(args);
   line[exec_fit(line, sizeof line - 2)] = '\0';
-  disarm(line);
+  cli_disarm(line);
   strcat(line, "\n");
   exec_say_text(line);
 }

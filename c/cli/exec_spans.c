@@ -83,24 +83,10 @@ const char *exec_spans_parent(const exec_spans *spans, exec_locks *locks, char *
 
 /* ---------------------------------------------------------------------------------- attributes -- */
 
-/* JSON holds UTF-8 only; of other names the bytes that are none are shown as %XX. */
-static json_t *text_of(const char *text) {
-  json_t *string = json_string(text);
-  if (string) return string;
-  char *encoded = NULL;
-  size_t size = 0;
-  FILE *memory = open_memstream(&encoded, &size);
-  if (!memory) return json_string("");
-  percent_print(memory, text);
-  if (fclose(memory) == 0) string = json_string(encoded);
-  free(encoded);
-  return string ? string : json_string("");
-}
-
 static void add_text(json_t *list, const char *key, const char *value) {
   if (!value || !*value) return;
   json_array_append_new(
-      list, json_pack("{s:s, s:{s:o}}", "key", key, "value", "stringValue", text_of(value)));
+      list, json_pack("{s:s, s:{s:o}}", "key", key, "value", "stringValue", cli_json_text(value)));
 }
 
 /* 64 bits are decimal text in OTLP/JSON. */
@@ -194,14 +180,14 @@ static bool put(const exec_spans *spans, const span *one) {
   snprintf(name, sizeof name, "latchkey %s %s", one->what, one->hold->name);
   json_t *body =
       json_pack("{s:s, s:s, s:o, s:i, s:o, s:o, s:o, s:{s:i}}", "traceId", spans->trace, "spanId",
-                one->id, "name", text_of(name), "kind", INTERNAL, "startTimeUnixNano",
+                one->id, "name", cli_json_text(name), "kind", INTERNAL, "startTimeUnixNano",
                 number_of(one->began_ns), "endTimeUnixNano", number_of(one->ended_ns), "attributes",
                 one->attributes, "status", "code", one->failure ? STATUS_ERROR : STATUS_OK);
   if (body && *spans->parent) {
     json_object_set_new(body, "parentSpanId", json_string(spans->parent));
   }
   if (body && one->failure) {
-    json_object_set_new(json_object_get(body, "status"), "message", text_of(one->failure));
+    json_object_set_new(json_object_get(body, "status"), "message", cli_json_text(one->failure));
   }
   json_t *document = json_pack("{s:[{s:{s:o}, s:[{s:{s:s, s:s}, s:[o]}]}]}", "resourceSpans",
                                "resource", "attributes", about_process(), "scopeSpans", "scope",

@@ -326,4 +326,19 @@ describe('latchkey bench', function()
     assert.truthy(result.out:find('^Usage: latchkey bench'))
     assert.truthy(result.out:find('--json', 1, true))
   end)
+
+  it('tells of a wrong call whatever bytes it has', function()
+    for _, words in ipairs({ { 'odd\255\27[2J' }, { '--mode', 'odd\255\27[2J' },
+      { '--seconds', 'odd\255\27[2J' }, { '--odd\255\27[2J' } }) do
+      local shown = bench(unpack(words))
+      local document = bench('--json', unpack(words))
+
+      assert.same({ 64, '', 64 }, { shown.code, shown.out, document.code })
+      assert.truthy(shown.err:find('odd', 1, true))
+      assert.falsy(shown.err:find('\27', 1, true), shown.err)
+      local told = program.decode(document.out).error
+      assert.equal('LK_INVALID', told.status)
+      assert.truthy(told.message:find('odd', 1, true), told.message)
+    end
+  end)
 end)
