@@ -34,6 +34,13 @@ static lk_status parse_wait(const char *text, int64_t *out, lk_error *error) {
   return LK_OK;
 }
 
+/* Also 0 is none: it would be as if nobody had asked for it. */
+static lk_status parse_every(const char *text, int64_t *out, lk_error *error) {
+  const lk_status status = parse_duration("every", text, out, error);
+  if (status != LK_OK || (*out >= 1000 && *out <= LK_PERIOD_MAX_MS)) return status;
+  return exec_fail(error, LK_INVALID, "--every must be 1s to 8784h (366 days)");
+}
+
 static lk_status parse_exit(const char *option, const char *text, int *out, lk_error *error) {
   const size_t digits = strspn(text, "0123456789");
   if (digits >= 1 && digits <= 3 && text[digits] == '\0' && atoi(text) <= 255) {
@@ -145,7 +152,7 @@ static lk_status parse_option(int option, exec_options *out, lk_error *error) {
   case 'r': out->report_path = optarg; return LK_OK;
   case 't': return parse_on_stop(optarg, &out->on_stop, error);
   case 'u': out->url = optarg; return LK_OK;
-  case 'y': return parse_duration("every", optarg, &out->every_ms, error);
+  case 'y': return parse_every(optarg, &out->every_ms, error);
   case 'v': out->verbose = true; return LK_OK;
   case 'w': return parse_wait(optarg, &out->wait_ms, error);
   case 'x': return parse_exit("lost-exit", optarg, &out->lost_exit, error);
@@ -170,9 +177,6 @@ static void sort_names(exec_options *out) {
 /* Of a lock that several hold at once, or several servers, nobody could say whose turn it is. */
 static lk_status check_period(const exec_options *out, lk_error *error) {
   const bool alone = out->kind != &permits && out->kind->kind != LK_READ;
-  if (out->every_ms && (out->every_ms < 1000 || out->every_ms > LK_PERIOD_MAX_MS)) {
-    return exec_fail(error, LK_INVALID, "--every must be 1s to 8784h (366 days)");
-  }
   if (out->every_ms && (!alone || out->nnames != 1)) {
     return exec_fail(error, LK_INVALID,
                      "--every goes with one name, and a lock that one holds at a time");

@@ -32,6 +32,16 @@ describe('latchkey exec --every', function()
     return select(2, (utils.readfile(file) or ''):gsub('ran', ''))
   end
 
+  it('refuses a period that is none, or too short or long', function()
+    for _, period in ipairs({ '0', '0ms', '999ms', '8785h' }) do
+      local result = run({ '--every', period, 'job' })
+
+      assert.same({ period, 64 }, { period, result.code })
+      assert.truthy(result.err:find('--every must be 1s to 8784h', 1, true), result.err)
+      assert.is_nil(utils.readfile(file))
+    end
+  end)
+
   it('runs once in a period; who comes later says by whom and when, and ends with 0', function()
     assert.equal(0, run({ 'job' }).code)
     local second = run({ 'job' })
