@@ -302,6 +302,33 @@ static void a_server_that_keeps_no_scripts_is_told_of(void **state) {
                     "does not know SCRIPT LOAD: renamed, or switched off; a sentinel's URL is");
 }
 
+static void *open_another(void *unused) {
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  lk_client *another = NULL;
+  options.no_load = true;
+  fix.status = lk_client_open(fake_url(fix.server), &options, &another, &fix.said);
+  lk_client_close(another);
+  return unused;
+}
+
+static lk_status opened(const char *reply) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, open_another, NULL);
+  fake_answer(fix.server, fake_take(fix.server), reply);
+  pthread_join(thread, NULL);
+  return fix.status;
+}
+
+/* PING asks only whether it is there, and locks do without. */
+static void a_server_that_does_not_know_ping_is_there(void **state) {
+  (void)state;
+  fake_leave(fix.server, "PING");
+  assert_int_equal(opened("-ERR unknown command 'PING', with args beginning with: \r\n"), LK_OK);
+  assert_int_equal(opened("-MISCONF it cannot save\r\n"), LK_OK);
+  assert_int_equal(opened("-ERR no such place\r\n"), LK_SERVER);
+  assert_int_equal(opened("+PONG\r\n"), LK_OK);
+}
+
 /* Both are written by people: of what is longer than they may write the beginning is taken. */
 static void texts_that_are_too_long_are_cut(void **state) {
   (void)state;
@@ -330,6 +357,7 @@ int main(void) {
       TEST(what_no_heartbeat_answers_is_not_believed),
       TEST(what_no_call_of_a_holder_is_answered_is_not_believed),
       TEST(a_server_that_keeps_no_scripts_is_told_of),
+      TEST(a_server_that_does_not_know_ping_is_there),
       TEST(texts_that_are_too_long_are_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
