@@ -29,8 +29,8 @@ static ssize_t put(void *unused, const char *bytes, size_t size) {
 }
 
 void standard_open(void) {
-  /* What is written to a closed standard output shall fail as it does there. */
-  static const int modes[] = {O_RDWR, O_RDONLY, O_RDWR};
+  /* What is read from a closed standard input, or written to a closed output, shall fail as it does there. */
+  static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int fd = 0; fd < 3; fd++) {
     closed[fd] = fcntl(fd, F_GETFD) < 0;
     if (closed[fd]) open("/dev/null", modes[fd]);
