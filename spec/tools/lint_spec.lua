@@ -8,24 +8,10 @@ local lint = require('latchkey.lint')
 local lint_script = require('latchkey.lint.script')
 local parser = require('latchkey.lua51.parser')
 local command = require('support.command')
+local linting = require('support.linting')
 local texts = require('support.texts')
 
-local FIXTURES = 'spec/tools/fixtures/lint/'
-
-local function rules_of(findings)
-  local rules = {}
-  for i, finding in ipairs(findings) do
-    rules[i] = finding.rule
-  end
-  return rules
-end
-
-local function temporary_folder()
-  local folder = os.tmpname()
-  os.remove(folder)
-  dir.makepath(folder)
-  return folder
-end
+local FIXTURES, rules_of = linting.FIXTURES, linting.rules_of
 
 describe('lint', function()
   it('finds nothing in the project\'s own scripts', function()
@@ -78,7 +64,7 @@ describe('lint', function()
   end)
 
   it('knows a script by any path to it', function()
-    local folder = temporary_folder()
+    local folder = linting.folder()
     dir.makepath(folder .. '/good')
     dir.copyfile(FIXTURES .. 'good/ask.lua', folder .. '/good')
     dir.makepath(folder .. '/_fragments')
@@ -129,7 +115,7 @@ describe('lint of a changed script', function()
   local folder
 
   before_each(function()
-    folder = temporary_folder()
+    folder = linting.folder()
     dir.makepath(folder .. '/good')
     dir.makepath(folder .. '/_fragments')
     for _, file in ipairs(dir.getfiles(FIXTURES .. '_fragments')) do
@@ -326,7 +312,7 @@ describe('lint of a ledger', function()
   end
 
   before_each(function()
-    folder = temporary_folder()
+    folder = linting.folder()
     dir.makepath(folder .. '/ticket')
     utils.writefile(folder .. '/ticket/count.lua', utils.readfile(SCRIPT))
     sha1 = require('latchkey.digest').sha1(utils.readfile(SCRIPT))
@@ -433,7 +419,7 @@ describe('latchkey lint', function()
   end)
 
   it('says of a folder that cannot be read that it is so, and checks the others', function()
-    local folder = temporary_folder()
+    local folder = linting.folder()
     finally(function()
       utils.execute('rm -r ' .. folder)
     end)
@@ -460,7 +446,7 @@ describe('latchkey lint', function()
 
   it('checks a folder beside whose scripts others are deep, and says what it passed over',
     function()
-      local folder = temporary_folder()
+      local folder = linting.folder()
       finally(function()
         utils.execute('rm -r ' .. folder)
       end)
@@ -495,7 +481,7 @@ describe('latchkey lint', function()
   end)
 
   it('compares copies with the project\'s fragments where a folder has none', function()
-    local folder = temporary_folder()
+    local folder = linting.folder()
     dir.makepath(folder .. '/lock')
     utils.writefile(folder .. '/lock/renew.lua', utils.readfile('scripts/lock/renew.lua'))
 

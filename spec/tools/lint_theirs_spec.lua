@@ -4,29 +4,15 @@ local utils = require('pl.utils')
 
 local digest = require('latchkey.digest')
 local lint = require('latchkey.lint')
+local linting = require('support.linting')
 local texts = require('support.texts')
 
-local FIXTURES = 'spec/tools/fixtures/lint/'
-
-local function rules_of(findings)
-  local rules = {}
-  for i, finding in ipairs(findings) do
-    rules[i] = finding.rule
-  end
-  return rules
-end
-
-local function temporary_folder()
-  local folder = os.tmpname()
-  os.remove(folder)
-  dir.makepath(folder)
-  return folder
-end
+local FIXTURES, rules_of = linting.FIXTURES, linting.rules_of
 
 describe('lint of a script with a contract', function()
   -- A script of somebody else's, with the contract of one of the fixtures.
   local function their_findings(fixture, source, change)
-    local folder = temporary_folder()
+    local folder = linting.folder()
     local family = fixture:match('^%l+')
     dir.makepath(folder .. '/' .. family)
     local contract = utils.readfile(FIXTURES .. fixture .. '.contract')
@@ -131,7 +117,7 @@ describe('lint of a script with a contract', function()
   }) do
     local old, new, rules = unpack(case)
     it(('finds "%s" with %s'):format(rules, texts.shown(new)), function()
-      local folder = temporary_folder()
+      local folder = linting.folder()
       dir.makepath(folder .. '/theirs')
       local source = texts.with(utils.readfile(FIXTURES .. 'theirs/obtain.lua'), old, new)
       local contract = utils.readfile(FIXTURES .. 'theirs/obtain.contract')
@@ -200,7 +186,7 @@ describe('lint of a script with a contract', function()
   end)
 
   it('knows a key from the place of one in a loop over them', function()
-    local folder = temporary_folder()
+    local folder = linting.folder()
     dir.makepath(folder .. '/theirs')
     local source = "local locks = KEYS\nfor i in ipairs(locks) do\n  redis.call('DEL', locks[i])\n"
       .. "  redis.call('DEL', 'other' .. i)\nend\nreturn 1\n"
