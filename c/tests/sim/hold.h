@@ -29,6 +29,7 @@ typedef struct belief {
   int64_t left_until_ns; /* until_ns, when it was given back */
   int64_t
       kept_until_ns; /* given back before: neither the library nor the server would have ended it */
+  bool gone;         /* given back: the server had no such hold any more */
   int levels;
   bool unsure; /* a call about it came to no clear end: the count may be one off */
 } belief;

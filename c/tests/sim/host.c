@@ -49,10 +49,13 @@ void host_called(host *h) {
   }
 }
 
+static bool is_inside(const struct host_call *c) {
+  return !c->thread || sched_points_of(c->thread) >= c->points + POINTS_INSIDE;
+}
+
 static bool calls_are_inside(const host *h) {
   for (int i = 0; i < HOST_THREADS_MOST; i++) {
-    const struct host_call *c = &h->calls[i];
-    if (c->thread && sched_points_of(c->thread) < c->points + POINTS_INSIDE) return false;
+    if (!is_inside(&h->calls[i])) return false;
   }
   return true;
 }
@@ -129,6 +132,29 @@ void host_judge_release(int who, lk_status status, const char *why) {
              why);
 }
 
+void host_judge_told(int who, lk_lost_reason lost, int64_t *lost_ns, bool told) {
+  const int64_t at_once_ns = 300000000 + 20 * (int64_t)seam.aside_us * 1000;
+  const host *h = host_of(who);
+  int64_t now_ns = sched_now_ns();
+  if (lost == LK_LOST_NOT || told || world.profile == PROFILE_memory) return;
+  if (*lost_ns == 0) *lost_ns = now_ns;
+  int64_t since_ns = h->proc->thawed_ns > *lost_ns ? h->proc->thawed_ns : *lost_ns;
+  if (h->closing || h->is_closed || now_ns - since_ns < at_once_ns) return;
+  judge_fail(V_LOSS, "actor %d has lost it (%s) for %lld ms, and is not told", who,
+             lk_lost_name((int)lost), (long long)(now_ns - since_ns) / 1000000);
+}
+
+/* Where nothing is wrong its answer comes at once, and somebody dispatches. */
+void host_judge_cancel(const host_watch *w, int who) {
+  enum { CALM_MS = 250 };
+  int64_t took_ms = (sched_now_ns() - w->begun_ns) / 1000000;
+  if (is_calm_here() && took_ms > CALM_MS) {
+    judge_fail(V_LATE, "actor %d: a call that was cancelled ended %lld ms later", who,
+               (long long)took_ms);
+  }
+  host_judge_call(w, who, "cancelled call", 20000);
+}
+
 int64_t host_waits_since(int who, int64_t since_ns) {
   const host *h = host_of(who);
   if (h->closing || h->proc->frozen || h->proc->dead) return INT64_MAX;
@@ -152,13 +178,16 @@ int64_t host_wake_bound_ns(int64_t since_ns) {
 }
 
 void host_judge_holder(host_stranger *s, const char *key, const char *holder, bool known) {
+  enum { STAYS_NS = 2000000000 };
   const int64_t learns_ns = 300000000 + (int64_t)seam.behind_us * 1000;
   int64_t now_ns = sched_now_ns();
   if (known || strcmp(holder, s->owner) != 0) {
     s->since_ns = now_ns;
     snprintf(s->owner, sizeof s->owner, "%s", known ? "" : holder);
   } else if (holder[0] && now_ns - s->since_ns > learns_ns &&
-             host_is_calm_since(s->since_ns - 1000000000)) {
+             (host_is_calm_since(s->since_ns - 1000000000) ||
+              (world.profile == PROFILE_server && topology_kind() == TOPOLOGY_one &&
+               now_ns - s->since_ns > STAYS_NS && host_is_calm_since(now_ns - STAYS_NS)))) {
     judge_fail(V_WAKEUP, "%s is held by %s for %lld ms, and nobody knows of that hold", key, holder,
                (long long)(now_ns - s->since_ns) / 1000000);
   }
@@ -196,10 +225,14 @@ static void *dispatch(void *argument) {
   host *h = argument;
   while (!h->over) {
     bool loops = world_chance(80);
-    if (h->dispatches) {
+    for (int i = 0; h->dispatches && i < host_by.clients; i++) {
+      h->dispatch = (struct host_call){sched_self(), sched_points_of(sched_self())};
+      lk_client_dispatch(h->clients[i]);
+      h->dispatch.thread = NULL;
+    }
+    if (loops && h->dispatches) {
       h->dispatchers++;
-      for (int i = 0; i < host_by.clients; i++) lk_client_dispatch(h->clients[i]);
-      if (loops && h->dispatches) poll_clients(h);
+      poll_clients(h);
       h->dispatchers--;
     }
     if (!loops || !h->dispatches) world_sleep_us(world_chance(5) ? 3 * DISPATCH_US : DISPATCH_US);
@@ -309,13 +342,20 @@ static void close_clients(host *h, bool beside, bool inside) {
   host_watch w = host_begin_call();
   inside = inside && was_closed_inside(h);
   h->dispatches = false;
-  while (h->dispatchers) world_sleep_us(500);
+  bool dispatches_on = beside && !inside && host_by.clients == 1;
+  while (h->dispatchers ||
+         (dispatches_on ? !is_inside(&h->dispatch) : h->dispatch.thread != NULL)) {
+    world_sleep_us(500);
+  }
   if (!beside) {
     world_be_idle();
     w = host_begin_call();
   }
   STORY("client", "host %d closes", h->id);
   for (int i = 0; !inside && i < host_by.clients; i++) lk_client_close(h->clients[i]);
+  for (int i = 0; !inside && host_by.closed && i < host_by.threads; i++) {
+    host_by.closed(h->id * host_by.threads + i);
+  }
   STORY("client", "host %d has closed", h->id);
   host_judge_call(&w, -1, "close", CLOSE_MS * host_by.clients);
   while (h->rounds) world_sleep_us(500);

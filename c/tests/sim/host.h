@@ -21,7 +21,7 @@ typedef struct host {
   struct host_call {
     sim_thread *thread; /* NULL: free */
     uint64_t points;
-  } calls[HOST_THREADS_MOST]; /* on a client itself */
+  } calls[HOST_THREADS_MOST], dispatch; /* on a client itself; may be beside a close */
   int dispatchers;
 } host;
 
@@ -34,6 +34,8 @@ typedef struct host_plan {
   void (*round)(host *h, int who);
   void (*opened)(host *h); /* before rounds begin with new clients; may be NULL */
   void (*options)(lk_client_options *options); /* on top of those that are drawn; may be NULL */
+  /* The close of its client has returned, outside of a callback; may be NULL. */
+  void (*closed)(int who);
   void (*killed)(int who); /* its process is gone: what it believed ends there */
   /* In a child of fork(): what its parent's thread uses; may be NULL. */
   void (*in_child)(int who);
@@ -73,6 +75,10 @@ void host_judge_wait(int who, lk_status status, int64_t since_ns, int64_t wait_m
 /* What a release says of what was held: where nothing is wrong, only OK, and LOST, which is judged by what was
  * believed. */
 void host_judge_release(int who, lk_status status, const char *why);
+/* What the library says is lost since then, and on_lost has not said (LK_LOST_NOT: it is not). 0: it is not lost. */
+void host_judge_told(int who, lk_lost_reason lost, int64_t *lost_ns, bool told);
+/* A call that was cancelled then has ended. */
+void host_judge_cancel(const host_watch *w, int who);
 /* Is it open? What does not open, and why no trouble explains, is a violation. */
 bool host_opened(lk_status status, const lk_error *error);
 /* When what waits since then may be said to have waited, by true time: not before its process went on.

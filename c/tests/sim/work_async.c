@@ -6,6 +6,7 @@
 
 #include "hold.h"
 #include "host.h"
+#include "seam.h"
 
 enum { THREADS_MOST = 6, ACTORS = HOSTS_MOST * THREADS_MOST, FOREVER_MS = 1000000 };
 static const char async_key[] = "sim:async";
@@ -20,7 +21,10 @@ typedef struct actor {
   bool under_way; /* done has not been called yet */
   int cancelling; /* the operation must stay until these have returned */
   bool cancelled, waits, holds, releasing;
-  int uses; /* calls on the handle or the caller that run now */
+  host_watch cancels; /* since it was cancelled */
+  bool spins;
+  int64_t lost_ns; /* since then the library says that it is lost */
+  int uses;        /* calls on the handle or the caller that run now */
   bool tidies,
       tidy; /* a callback closes the handle and frees the caller, if nobody uses them; it has */
   int told, in_callback; /* of a loss; calls of on_lost that have not returned */
@@ -56,6 +60,7 @@ static void tidy_up(actor *a) {
 
 static void cancel(actor *a) {
   if (!a->op || !a->under_way) return;
+  if (!a->cancelled) a->cancels = host_begin_call();
   a->cancelled = true;
   a->cancelling++;
   STORY("client", "actor %d is cancelled", a->id);
@@ -79,17 +84,20 @@ static void look_at(actor *a) {
   bool told = a->told > 0; /* also between the answer and this thread's next step */
   a->uses++;
   int64_t ms = lk_lock_remaining_ms(a->handle, a->caller);
-  a->uses--;
   if (told && ms > 0) {
     judge_fail(V_LOSS, "actor %d was told of a loss, and %lld ms remain", a->id, (long long)ms);
   }
   if (a->holds && !a->releasing && !a->told) belief_renew(&a->belief, before_ns, ms);
+  lk_lost_reason lost = lk_lock_lost(a->handle, a->caller);
+  a->uses--;
+  host_judge_told(a->id, lost, &a->lost_ns, a->told > 0);
 }
 
 /* A done that comes twice, or that nobody waits for. */
 static void ended(actor *a, lk_status status, const lk_error *error) {
   if (!a->under_way) judge_fail(V_STATUS, "actor %d: done is called again", a->id);
   while (a->cancelling) world_sleep_us(10);
+  if (a->cancelled && a->waits) host_judge_cancel(&a->cancels, a->id);
   a->op = NULL;
   a->status = status;
   snprintf(a->why, sizeof a->why, "%s", error && status != LK_OK ? error->message : "");
@@ -125,6 +133,22 @@ static bool start_release(actor *a) {
   return false;
 }
 
+/* Whoever came earlier for a fair lock, and still waits, has been passed over. */
+static void judge_order(const actor *a) {
+  enum { ORDER_LEASE_MS = 10000 };
+  if (a->kind != LK_FAIR || async_closes || !world_is_calm() || seam.aside_us) return;
+  for (int i = 0; i < async_actor_count; i++) {
+    const actor *other = &async_actors[i];
+    if (!other->waits || other->cancelled || other->belief.lease_ms < ORDER_LEASE_MS ||
+        other->spins)
+      continue;
+    if (other->since_ns + 10000000 >= a->since_ns) continue;
+    if (!topology_rests_since(other->since_ns)) continue;
+    judge_fail(V_ORDER, "actor %d came %lld ms after actor %d, and has it before", a->id,
+               (long long)(a->since_ns - other->since_ns) / 1000000, other->id);
+  }
+}
+
 static void acquired(lk_op *op, lk_status status, const lk_error *error, void *user) {
   actor *a = user;
   (void)op;
@@ -134,6 +158,7 @@ static void acquired(lk_op *op, lk_status status, const lk_error *error, void *u
   a->got = status;
   if (status == LK_OK) {
     a->holds = true;
+    judge_order(a);
     belief_begin(&a->belief, a->epoch);
     a->uses++;
     lk_lock_owner(a->handle, a->caller, a->belief.owner, sizeof a->belief.owner);
@@ -157,7 +182,13 @@ static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   (void)lock;
   a->in_callback++;
   STORY("client", "actor %d is told of a loss: %d", a->id, (int)event->reason);
-  if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
+  bool whole = strcmp(event->name, async_key) == 0 && event->reason > LK_LOST_NOT &&
+               event->reason <= LK_LOST_BROKEN &&
+               (!a->belief.owner[0] || strcmp(event->owner, a->belief.owner) == 0);
+  if (event->caller != a->caller || !whole) {
+    judge_fail(V_LOSS, "actor %d is told that %s lost %s by %d", a->id, event->owner, event->name,
+               (int)event->reason);
+  }
   if (++a->told > 1) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
   belief_end(&a->belief);
   if (!a->under_way && a->holds) tidy_up(a);
@@ -178,7 +209,8 @@ static lk_status open_handle(actor *a, lk_error *error) {
   if (a->kind == LK_FAIR && o.lease_ms && o.lease_ms < 400) o.lease_ms = 400;
   if (a->kind == LK_FAIR || a->kind == LK_WRITE) o.heartbeat_ms = 1000;
   o.handoff_limit = world_chance(30) ? -1 : world_between(0, 4);
-  if (world_chance(5)) o.wait_mode = LK_WAIT_SPIN;
+  a->spins = world_chance(5);
+  if (a->spins) o.wait_mode = LK_WAIT_SPIN;
   o.prefer_writers = a->kind == LK_WRITE && world_chance(50);
   o.on_lost = on_lost;
   o.user = a;
@@ -307,6 +339,12 @@ static void in_child(int who) {
   lk_caller_free(a->caller);
 }
 
+static void closed(int who) {
+  if (async_actors[who].in_callback) {
+    judge_fail(V_LOSS, "actor %d is told of a loss beside the close of its client", who);
+  }
+}
+
 /* Who comes after it has none of its handles. */
 static void killed(int who) {
   actor *a = &async_actors[who];
@@ -364,6 +402,7 @@ static void start_async(void) {
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
   plan.closes = async_closes = decide_chance(&dice, D_WORK, 500000);
   plan.closes_inside = true;
+  plan.closed = closed;
   plan.in_child = in_child;
   async_threads = plan.threads;
   async_actor_count = plan.hosts * plan.threads;

@@ -25,6 +25,7 @@ typedef struct actor {
   int64_t count, until_ns, lease_ms; /* of the permits */
   uint32_t epoch;
   int told;
+  int64_t lost_ns; /* since then the library says that some are lost */
 } actor;
 
 static actor count_actors[ACTORS];
@@ -38,7 +39,8 @@ static int64_t permits_free_since_ns;
 /* A call that is told; the actor sleeps meanwhile, and may cancel it. */
 typedef struct telling {
   lk_op *op;
-  bool over, cancelling;
+  bool over, cancelling, cancelled;
+  host_watch cancels; /* since it was cancelled */
   lk_status status;
   lk_error error;
   int64_t number;
@@ -64,10 +66,12 @@ static lk_status wait_told(telling *t, lk_status begun, lk_error *error) {
   while (!t->over) {
     world_sleep_us(world_between(300, 4000));
     if (!t->op || t->over || !world_chance(1)) continue;
-    t->cancelling = true;
+    if (!t->cancelled) t->cancels = host_begin_call();
+    t->cancelling = t->cancelled = true;
     lk_op_cancel(t->op);
     t->cancelling = false;
   }
+  if (t->cancelled) host_judge_cancel(&t->cancels, -1);
   *error = t->error;
   return t->status;
 }
@@ -268,6 +272,7 @@ static void look_at_permit(actor *a) {
   if (believed > PERMITS) {
     judge_fail(V_OVERLAP, "%lld permits of %d are believed", (long long)believed, PERMITS);
   }
+  host_judge_told(a->id, lk_permit_lost(a->permit), &a->lost_ns, a->told > 0);
 }
 
 static void hold_permits(actor *a, bool renewed) {
@@ -284,6 +289,7 @@ static void hold_permits(actor *a, bool renewed) {
   a->until_ns = 0;
   host_watch w = host_begin_call();
   lk_permit *permit = a->permit;
+  lk_lost_reason lost = lk_permit_lost(permit);
   a->permit = NULL;
   lk_status status = give_permits(permit, &error);
   STORY("client", "actor %d gives permits back: %s", a->id, status == LK_OK ? "OK" : error.message);
@@ -291,6 +297,10 @@ static void hold_permits(actor *a, bool renewed) {
   int64_t held_ms = (sched_now_ns() - begun_ns) / 1000000;
   bool may_be_lost =
       !world_is_calm() || count_closes || (!renewed && held_ms >= a->lease_ms * 9 / 10 - 10);
+  if (status == LK_OK && lost != LK_LOST_NOT) {
+    judge_fail(V_LOSS, "actor %d had lost its permits (%s), and is told OK", a->id,
+               lk_lost_name((int)lost));
+  }
   if (status == LK_LOST && !may_be_lost) {
     judge_fail(V_LOSS, "actor %d has lost its permits, and nothing was wrong: %s", a->id,
                error.message);
@@ -312,6 +322,7 @@ static void use_permits(actor *a) {
   o.on_lost = on_lost;
   o.user = a;
   a->told = 0;
+  a->lost_ns = 0;
   a->permit = NULL;
   a->lease_ms = o.lease_ms ? o.lease_ms : 30000;
   if (!host_enter(a->host)) return;

@@ -20,6 +20,8 @@ typedef struct actor {
   int64_t since_ns, wait_ms, held_since_ns;
   int holds, lost; /* in this round; of so many it was told that they were lost */
   int in_callback; /* calls of on_lost that have not returned */
+  int told;        /* of these before the hold at hand began */
+  int64_t lost_ns; /* since then the library says that it is lost */
   lk_lock_options options;
   lk_lock *handle;
   lk_caller *caller;
@@ -33,6 +35,8 @@ static bool lock_closes;
 static int64_t lock_token[LOCKS], lock_free_since_ns[LOCKS];
 static char lock_names[LOCKS][16];
 static host_stranger lock_strangers[LOCKS];
+static int64_t lock_kept_ns[LOCKS], lock_unheeded_ns[LOCKS];
+static uint32_t lock_kept_epoch[LOCKS];
 
 static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -40,6 +44,7 @@ static void look_at(actor *a) {
   int64_t before_ns = sched_now_ns();
   int64_t ms = lk_lock_remaining_ms(a->handle, a->caller);
   belief_renew(&a->belief, before_ns, ms);
+  host_judge_told(a->id, lk_lock_lost(a->handle, a->caller), &a->lost_ns, a->lost > a->told);
 }
 
 static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
@@ -48,6 +53,13 @@ static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   a->in_callback++;
   STORY("client", "actor %d is told of a loss: %d", a->id, (int)event->reason);
   if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
+  bool whole = strcmp(event->name, lock_names[a->lock]) == 0 && event->reason > LK_LOST_NOT &&
+               event->reason <= LK_LOST_BROKEN &&
+               (!a->belief.owner[0] || a->holds > 1 || strcmp(event->owner, a->belief.owner) == 0);
+  if (!whole) {
+    judge_fail(V_LOSS, "actor %d is told that %s lost %s by %d", a->id, event->owner, event->name,
+               (int)event->reason);
+  }
   if (++a->lost > a->holds) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
   if (world.options->busy && world_chance(20)) world_sleep_us(world_between(0, 3000));
   a->in_callback--;
@@ -160,6 +172,11 @@ static void judge_order(const actor *a) {
 
 static void begin_hold(actor *a, uint32_t epoch) {
   a->held_since_ns = sched_now_ns();
+  if (sched_now_ns() < lock_kept_ns[a->lock] &&
+      lock_kept_epoch[a->lock] == belief_epoch(&a->belief) && a->holds == 1) {
+    judge_fail(V_OVERLAP, "actor %d has what was to rest for %lld us more", a->id,
+               (long long)(lock_kept_ns[a->lock] - sched_now_ns()) / 1000);
+  }
   belief_begin(&a->belief, epoch);
   judge_order(a);
   a->belief.owner[0] = '\0';
@@ -169,9 +186,21 @@ static void begin_hold(actor *a, uint32_t epoch) {
   belief_count(&a->belief);
 }
 
+/* Who holds it is let in again, but into a mutex. */
+static void judge_again(const actor *a, lk_status status, const lk_error *error) {
+  bool refuses = a->kind == LK_MUTEX;
+  bool calm = world_is_calm() && !lock_closes && a->belief.until_ns > sched_now_ns() &&
+              topology_kind() == TOPOLOGY_one;
+  bool right = refuses ? status == LK_REENTRY : status == LK_OK;
+  if (right || (!calm && (refuses || status != LK_REENTRY))) return;
+  judge_fail(V_STATUS, "actor %d holds it, kind %d, and is told: %s", a->id, (int)a->kind,
+             error->message);
+}
+
 static void enter_again(actor *a) {
   lk_error error = {.status = LK_OK};
   lk_status status = acquire(a, 100, &error);
+  judge_again(a, status, &error);
   if (status == LK_OK) {
     a->belief.levels++;
     if (a->kind == LK_MUTEX) judge_fail(V_STATUS, "actor %d enters a mutex twice", a->id);
@@ -203,7 +232,16 @@ static void release(actor *a) {
     bool last = --a->belief.levels == 0;
     if (last) belief_leave(&a->belief);
     host_watch w = host_begin_call();
-    lk_status status = lk_lock_release(a->handle, a->caller, &error);
+    bool rests =
+        last && before == 1 && (a->kind == LK_LOCK || a->kind == LK_FENCED) && world_chance(15);
+    int64_t rest_ms = rests ? world_between(50, 400) : 0, begun_ns = sched_now_ns();
+    uint32_t kept_epoch = belief_epoch(&a->belief);
+    lk_status status = rests ? lk_lock_release_after(a->handle, a->caller, rest_ms, &error)
+                             : lk_lock_release(a->handle, a->caller, &error);
+    if (rests && status == LK_OK && kept_epoch == belief_epoch(&a->belief)) {
+      lock_kept_ns[a->lock] = begun_ns + rest_ms * 1000000 - 1000000;
+      lock_kept_epoch[a->lock] = kept_epoch;
+    }
     STORY("client", "actor %d releases %s: %s", a->id, lock_names[a->lock],
           status == LK_OK ? "OK" : error.message);
     host_judge_call(&w, a->id, "release", 0);
@@ -271,10 +309,12 @@ static bool read_on(actor *a) {
   lk_error error = {.status = LK_OK};
   if (open_reader(a, &reader) != LK_OK) return false;
   uint32_t epoch = belief_epoch(&a->belief);
+  int told = a->lost;
   a->holds++;
   a->handle = reader;
   lk_status status = acquire(a, 100, &error);
   a->handle = writer;
+  judge_again(a, status, &error);
   if (status != LK_OK) {
     lk_lock_close(reader);
     return false;
@@ -285,6 +325,8 @@ static bool read_on(actor *a) {
   lk_lock_close(writer);
   a->kind = LK_READ;
   a->belief.alone = false;
+  a->told = told;
+  a->lost_ns = 0;
   begin_hold(a, epoch);
   return true;
 }
@@ -338,6 +380,12 @@ static void in_child(int who) {
   lk_caller_free(a->caller);
 }
 
+static void closed(int who) {
+  if (lock_actors[who].in_callback) {
+    judge_fail(V_LOSS, "actor %d is told of a loss beside the close of its client", who);
+  }
+}
+
 static void killed(int who) {
   belief_forget(&lock_actors[who].belief, 1);
   lock_actors[who].belief.owner[0] = '\0';
@@ -347,6 +395,7 @@ static void killed(int who) {
 /* ---------------------------------------------------------------------------------------- judges -- */
 
 static bool is_known(int lock, const char *owner) {
+  if (strstr(owner, ":kept")) return true;
   for (int i = 0; i < lock_actor_count; i++) {
     const actor *a = &lock_actors[i];
     if (a->lock == lock && strcmp(a->belief.owner, owner) == 0) return true;
@@ -360,6 +409,57 @@ static void judge_holder(int lock) {
   if (lock_kind[lock] == LK_READ || lock_closes) return;
   server_holder(0, lock_names[lock], holder, sizeof holder);
   host_judge_holder(&lock_strangers[lock], lock_names[lock], holder, is_known(lock, holder));
+}
+
+/* The first of the waiting writers of a process; NULL also when two came so close that it may be either. */
+static const actor *first_writer(int lock, int of_host) {
+  const int64_t close_ns = 10000000 + 20 * (int64_t)seam.aside_us * 1000;
+  const actor *first = NULL;
+  int64_t next_ns = INT64_MAX;
+  for (int i = 0; i < lock_actor_count; i++) {
+    const actor *a = &lock_actors[i];
+    if (a->lock != lock || !a->waits || a->kind != LK_WRITE || a->host->id != of_host) continue;
+    if (!first || a->since_ns < first->since_ns) {
+      next_ns = first ? first->since_ns : INT64_MAX;
+      first = a;
+    } else if (a->since_ns < next_ns) {
+      next_ns = a->since_ns;
+    }
+  }
+  return first && next_ns - first->since_ns > close_ns ? first : NULL;
+}
+
+/* If it is preferred, it keeps readers from beginning. One that writes lets the others of its process sleep. */
+static const actor *unheeded_writer(int lock) {
+  enum { ASKS_NS = 25000000 };
+  char key[64];
+  if (lock_kind[lock] != LK_READ || lock_closes || !world_is_calm()) return NULL;
+  for (int i = 0; i < lock_actor_count; i++) {
+    const actor *a = &lock_actors[i];
+    if (a->lock == lock && a->kind == LK_WRITE && !a->waits) return NULL;
+  }
+  snprintf(key, sizeof key, "latchkey_rw_wait:{%s}", lock_names[lock]);
+  for (int h = 0; h < HOSTS_MOST; h++) {
+    const actor *a = first_writer(lock, h);
+    if (!a || !a->options.prefer_writers || sched_now_ns() - a->since_ns < ASKS_NS) continue;
+    if (!server_has(0, key) && topology_rests_since(a->since_ns)) return a;
+  }
+  return NULL;
+}
+
+/* Between the grant and its answer it is not kept either. */
+static void judge_preference(int lock) {
+  enum { ANSWER_NS = 5000000 };
+  const actor *a = unheeded_writer(lock);
+  int64_t now_ns = sched_now_ns();
+  if (!a) {
+    lock_unheeded_ns[lock] = 0;
+  } else if (lock_unheeded_ns[lock] == 0) {
+    lock_unheeded_ns[lock] = now_ns;
+  } else if (now_ns - lock_unheeded_ns[lock] > ANSWER_NS) {
+    judge_fail(V_ORDER, "actor %d waits to write for %lld ms, and readers may begin", a->id,
+               (long long)(now_ns - a->since_ns) / 1000000);
+  }
 }
 
 /* Free, and somebody has waited for long? */
@@ -381,6 +481,7 @@ static void look(void) {
                  host_is_calm_since(now_ns - HOST_FINDS_NS);
     if (found && bound_ns > HOST_FINDS_NS) bound_ns = HOST_FINDS_NS;
     judge_holder(i);
+    judge_preference(i);
     if (since_ns[i] == INT64_MAX || server_has(0, lock_names[i])) {
       lock_free_since_ns[i] = 0;
     } else if (lock_free_since_ns[i] == 0) {
@@ -410,7 +511,8 @@ static void start_lock(void) {
     snprintf(lock_names[i], sizeof lock_names[i], "sim:%d", i);
   }
   bool many = decide_chance(&dice, D_WORK, 150000);
-  host_plan plan = {.round = round_of, .killed = killed, .in_child = in_child, .clients = 1};
+  host_plan plan = {
+      .round = round_of, .killed = killed, .in_child = in_child, .closed = closed, .clients = 1};
   plan.hosts = (int)decide_between(&dice, D_WORK, 1, many ? HOSTS_MOST : 2);
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
   plan.closes = lock_closes = decide_chance(&dice, D_WORK, 400000);

@@ -101,12 +101,16 @@ static void judge_status(const actor *a, const char *what, lk_status status,
 static void release(actor *a) {
   lk_error error = {.status = LK_OK}, causes[MEMBERS];
   int64_t promised_ns = a->belief.until_ns;
+  bool ended = lk_multilock_remaining_ms(a->multi, a->caller) <= 0 && !multi_closes;
   belief_end(&a->belief);
   host_watch w = host_begin_call();
   lk_status status = lk_multilock_release(a->multi, a->caller, causes, &error);
   STORY("client", "actor %d releases: %s", a->id, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "release", 1000);
   if (status == LK_NOMEM && world.profile == PROFILE_memory) return;
+  if (status == LK_OK && ended) {
+    judge_fail(V_LOSS, "actor %d had not enough members any more, and is told OK", a->id);
+  }
   bool may_be_lost =
       !world_is_calm() || multi_closes || (!a->renewed && sched_now_ns() >= promised_ns);
   if (status == LK_LOST && !may_be_lost) {
