@@ -189,16 +189,16 @@ section_live() {
 # Two that have none are not the same.
 one_hash() {
   local program want got options
+  set -o pipefail
   program=$(realpath "$1")
   for options in '' '--work eval' '--work ask' '--topology sentinel' '--topology cluster' '--busy' '--profile memory' \
     '--crowd' '--forks'; do
     # shellcheck disable=SC2086 # a list of words
-    want=$("$program" $options --seeds 1..6 --each | sed -n '/^seed /p' | sort)
-    # shellcheck disable=SC2086
-    got=$(cd / && env -i SOME="$(seq 500 | tr -d '\n')" setarch -R "$program" $options --seeds 1..6 --each |
-      sed -n '/^seed /p' | sort)
-    if [ "$want" != "$got" ] || [ "$(grep -c ' 0 violations, hash [0-9a-f]*$' <<<"$want")" != 6 ]; then
-      printf '%s: not the same:\n%s\n%s\n' "$options" "$want" "$got" >&2
+    if ! want=$("$program" $options --seeds 1..6 --each | sed -n '/^seed /p' | sort) ||
+      ! got=$(cd / && env -i SOME="$(seq 500 | tr -d '\n')" setarch -R "$program" $options --seeds 1..6 --each |
+        sed -n '/^seed /p' | sort) || [ "$want" != "$got" ] ||
+      [ "$(grep -c ' 0 violations, hash [0-9a-f]*$' <<<"$want")" != 6 ]; then
+      printf '%s: not the same:\n%s\n%s\n' "$options" "$want" "${got-}" >&2
       return 1
     fi
   done
