@@ -21,21 +21,19 @@ static void make_label(const exec_options *options, char *out, size_t size) {
   }
 }
 
-static size_t count_words(const char *text) {
-  size_t count = 0;
-  for (text += strspn(text, CLI_BLANKS); *text; text += strspn(text, CLI_BLANKS)) {
-    text += strcspn(text, CLI_BLANKS);
-    count++;
-  }
-  return count;
+static const char local_scheme[] = "local:";
+
+static bool begins_with(const char *word, const char *start) {
+  return strncmp(word, start, strlen(start)) == 0;
 }
 
-static bool is_local(const char *word) { return strncmp(word, "local:", strlen("local:")) == 0; }
+static bool is_local(const char *word) { return begins_with(word, local_scheme); }
 
-static size_t count_local(const char *text) {
+/* Those that begin so. */
+static size_t count_words(const char *text, const char *start) {
   size_t count = 0;
   for (text += strspn(text, CLI_BLANKS); *text; text += strspn(text, CLI_BLANKS)) {
-    count += is_local(text);
+    count += begins_with(text, start);
     text += strcspn(text, CLI_BLANKS);
   }
   return count;
@@ -56,7 +54,7 @@ static lk_status open_one(const exec_options *options, const held_list *held, co
                           lk_client **out, lk_error *error) {
   lk_client_options client_options = LK_CLIENT_OPTIONS_INIT;
   client_options.password = password_of(url, options->password);
-  client_options.lazy = count_words(options->url) > 1 || options->wait_ms != 0;
+  client_options.lazy = count_words(options->url, "") > 1 || options->wait_ms != 0;
   char label[80], within[2000];
   make_within(held, within, sizeof within);
   client_options.answers = true;
@@ -82,7 +80,9 @@ static lk_status check_servers(const exec_options *options, size_t count, lk_err
   if (count > EXEC_SERVERS_MAX) {
     return exec_fail(error, LK_INVALID, "at most %d servers", EXEC_SERVERS_MAX);
   }
-  if (count_local(options->url) > 1) return named_twice("local:", strlen("local:"), error);
+  if (count_words(options->url, local_scheme) > 1) {
+    return named_twice(local_scheme, strlen(local_scheme), error);
+  }
   if (count > 1 && (options->every_ms || options->at_least_ms)) {
     return exec_fail(error, LK_INVALID, "--every and --at-least need one server");
   }
@@ -153,7 +153,7 @@ static lk_status open_some(const exec_options *options, const held_list *held, b
  * it comes last: what is wrong with the others is known by then. */
 lk_status exec_clients_open(const exec_options *options, const held_list *held, exec_clients *out,
                             lk_error *error) {
-  const size_t count = count_words(options->url);
+  const size_t count = count_words(options->url, "");
   lk_status status = check_servers(options, count, error);
   if (status != LK_OK) return status;
   out->count = count;

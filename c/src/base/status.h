@@ -27,7 +27,8 @@ lk_status lk_succeed(lk_error *error);
  * The status for an error reply of the server: by its first word (LKARG -> LK_BADARG, WRONGTYPE, OOM,
  * LOADING, READONLY, NOREPLICAS, MISCONF, BUSY -> LK_SERVER_BUSY, MASTERDOWN, NOPERM -> LK_DENIED,
  * NOAUTH and WRONGPASS -> LK_AUTH ...), else LK_SERVER, or LK_SCRIPT when the text carries a script's
- * line and is not about a command that the server does not know. Fills code, message (without the ` script: <sha>, on @user_script:N.` tail) and line.
+ * line and is not about a command that the server does not know. Fills code, message (without the
+ * ` script: <sha>, on @user_script:N.` tail) and line.
  * `script` is the script's name or NULL.
  */
 lk_status lk_fail_server(lk_error *error, const char *script, const char *text, size_t len);

@@ -72,12 +72,8 @@ local function lists(shape, reply)
       end
     end
     return false
-  elseif shape.bare or reply.first ~= shape.first then
-    return false
-  elseif reply.grows then
-    return shape.rest or shape.arity >= reply.length - 1
   end
-  return shape.rest or shape.arity == reply.length
+  return not shape.bare and written.fits(reply, shape)
 end
 
 local function shown(reply)
@@ -89,17 +85,23 @@ end
 local NO_NUMBER = 'this reply, %s, does not begin with a number, and no line of "returns:" can '
   .. 'list it'
 
+-- What is wrong with an error whose first word is this, or nil.
+local function unlisted_error(code, contract)
+  if not code:find('^[A-Z][A-Z0-9]*$') then
+    return "an error starts with its code: 'LKARG what was wrong'"
+  end
+  for _, err in ipairs(contract.errors) do
+    if err.code == code then
+      return nil
+    end
+  end
+  return ('%s is not under "errors:"; add it'):format(code)
+end
+
 -- What is wrong with a reply, or nil.
 local function unlisted(reply, contract)
-  local errors = {}
-  for _, err in ipairs(contract.errors) do
-    errors[err.code] = true
-  end
-  if reply.is_error and reply.code and not reply.code:find('^[A-Z][A-Z0-9]*$') then
-    return "an error starts with its code: 'LKARG what was wrong'"
-  elseif reply.is_error then
-    return reply.code and not errors[reply.code]
-      and ('%s is not under "errors:"; add it'):format(reply.code) or nil
+  if reply.is_error then
+    return reply.code and unlisted_error(reply.code, contract)
   elseif reply.is_text or reply.length == 0 then
     return NO_NUMBER:format(reply.is_text and ("{'%s', ...}"):format(reply.items[1].value) or '{}')
   elseif not (reply.names or reply.first) then

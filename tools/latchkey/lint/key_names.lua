@@ -9,19 +9,6 @@ local key_names = {}
 -- Stand in a built name for what is only known at run time, and for a key in braces.
 local UNKNOWN, BRACED = '\1', '\2'
 
--- The parameters of local functions with what each is called with: var -> arguments.
-local function passed(script, functions)
-  local arguments = {}
-  parser.walk(script.block, function(node)
-    local called = node.tag == 'Call' and functions[node[1].var or false]
-    for place, param in ipairs(called and called.params or {}) do
-      arguments[param] = arguments[param] or {}
-      table.insert(arguments[param], node[place + 1] or false)
-    end
-  end)
-  return arguments
-end
-
 -- The local functions that put a name into braces, so that all that follows it stays in its slot.
 local function bracers(functions)
   local found = {}
@@ -163,7 +150,7 @@ end
 function key_names.of(script)
   local functions = script_of.functions(script.block)
   local self = setmetatable({ one = {}, many = {}, values = script_of.definitions(script.block),
-    arguments = passed(script, functions), bracers = bracers(functions),
+    arguments = script_of.passed(script.block, functions), bracers = bracers(functions),
     derived = script.header.derived }, Origin)
   for _, bound in ipairs(script.bindings) do
     if bound.array == 'KEYS' and bound.index then

@@ -29,19 +29,6 @@ local function unpacked(node, values)
   end
 end
 
--- What local functions are called with: var of a parameter -> arguments.
-local function passed(block)
-  local functions, arguments = script_of.functions(block), {}
-  parser.walk(block, function(node)
-    local called = node.tag == 'Call' and functions[node[1].var or false]
-    for i, param in ipairs(called and called.params or {}) do
-      arguments[param] = arguments[param] or {}
-      table.insert(arguments[param], node[i + 1] or false)
-    end
-  end)
-  return arguments
-end
-
 -- What gives its first argument, or a number that this is.
 local PASSES = { assert = true, tonumber = true, tostring = true }
 
@@ -59,7 +46,7 @@ end
 ---@return table bound names, wherever they are given: var -> { array, place, order,
 ---  is_unpacked }; the last where no other node is that place
 function places.of(block)
-  local bound, arguments, count = {}, passed(block), 0
+  local bound, arguments, count = {}, script_of.passed(block, script_of.functions(block)), 0
   local values = script_of.definitions(block)
   local function place(node)
     if node.tag == 'Index' and node[2].tag == 'Number' then

@@ -2,6 +2,7 @@
 -- Rules on replies: header and code list the same shapes and the same errors.
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
+local written = require('latchkey.lint.written')
 
 local RECALL = 'recall'
 
@@ -13,16 +14,7 @@ local function shape_of(constructor)
   end
   local last = constructor[#constructor][1]
   local grows = last.tag == 'Call' and script_of.is_global(last[1], 'unpack')
-  return { first = first, length = grows and #constructor - 1 or #constructor, grows = grows }
-end
-
-local function fits(reply, shape)
-  if reply.first ~= shape.first then
-    return false
-  elseif reply.grows then
-    return shape.rest or shape.arity >= reply.length
-  end
-  return shape.rest and reply.length >= 1 or shape.arity == reply.length
+  return { first = first, least = grows and #constructor - 1 or #constructor, grows = grows }
 end
 
 -- Tables that a variable is given, so that a reply may be built step by step.
@@ -96,13 +88,13 @@ local function replies(script, report)
   for _, reply in ipairs(collect(script, report)) do
     local known = false
     for _, shape in ipairs(script.header.returns) do
-      if fits(reply, shape) then
+      if written.fits(reply, shape) then
         known, reached[shape] = true, true
       end
     end
     if not known then
       report(reply.line, ('no line of "returns:" fits this reply {%d%s}; add one'):format(
-        reply.first, reply.length > 1 and ', ...' or ''))
+        reply.first, reply.least > 1 and ', ...' or ''))
     end
   end
   for _, shape in ipairs(script.header.returns) do
@@ -119,10 +111,8 @@ end
 
 -- The leading word of an error as far as it is written out.
 local function code_of(node)
-  while node and node.tag == 'Operator' and node.op == '..' do
-    node = node[1]
-  end
-  return node and node.tag == 'String' and (node.value .. ' '):match('^([A-Z][A-Z0-9]*) ')
+  local text = script_of.beginning(node)
+  return text and (text .. ' '):match('^([A-Z][A-Z0-9]*) ')
 end
 
 local function errors(script, report)

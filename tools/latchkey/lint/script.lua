@@ -85,6 +85,35 @@ function script.functions(block)
   return functions
 end
 
+---What local functions are called with: var of a parameter -> arguments, false for one that is
+---missing.
+---@param block table
+---@param functions table as script.functions() gives them
+---@return table
+function script.passed(block, functions)
+  local arguments = {}
+  parser.walk(block, function(node)
+    local called = node.tag == 'Call' and functions[node[1].var or false]
+    for i, param in ipairs(called and called.params or {}) do
+      arguments[param] = arguments[param] or {}
+      table.insert(arguments[param], node[i + 1] or false)
+    end
+  end)
+  return arguments
+end
+
+---What an expression begins with, where that is a text that is written out.
+---@param node table|nil
+---@return string|nil text
+---@return boolean is_whole it is nothing else
+function script.beginning(node)
+  local is_whole = true
+  while node and node.tag == 'Operator' and node.op == '..' do
+    node, is_whole = node[1], false
+  end
+  return node and node.tag == 'String' and node.value or nil, is_whole
+end
+
 -- Of variables each of which is the one before, twice, the last would have a text without an end.
 local TEXT_MAX = 4096
 

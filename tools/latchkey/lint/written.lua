@@ -56,13 +56,10 @@ end
 -- The first word of an error, as far as it is written out; '' is none. A text of one word stands
 -- behind ERR, unless it is a table's.
 local function code_of(node, of_table)
-  local is_whole = node ~= nil and node.tag == 'String'
-  while node and node.tag == 'Operator' and node.op == '..' do
-    node = node[1]
-  end
-  local text = node and node.tag == 'String' and node.value:gsub('^%-', '') or nil
+  local text, is_whole = script_of.beginning(node)
+  text = text and text:gsub('^%-', '')
   local word = text and text:match('^(%S*) ')
-  if word or not is_whole then
+  if word or not (text and is_whole) then
     return word
   end
   return of_table and text or 'ERR'
@@ -95,8 +92,10 @@ local function of_table(node)
       break
     end
   end
+  local may_grow = last ~= nil and grows(last)
   return { first = items[1] and script_of.integer(items[1]), items = items, length = length,
-    is_text = items[1] ~= nil and items[1].tag == 'String', grows = last and grows(last) }
+    is_text = items[1] ~= nil and items[1].tag == 'String', grows = may_grow,
+    least = may_grow and length - 1 or length }
 end
 
 local function of_number(number)
@@ -153,13 +152,28 @@ end
 ---@field line integer
 ---@field names? string[] any of these: `1`, `integer`, `'free'`, `text`, `nil`, OK
 ---@field is_open? boolean it is put together, or counted
----@field length? integer of an array, or at least that many less one where it `grows`
+---@field length? integer of an array, as it is written
+---@field least? integer how many of them there are, whatever the last one gives
+---@field grows? boolean the last one may be none or several
 ---@field first? number of an array, where it is a number that is written out
 ---@field is_text? boolean an array begins with a text
 ---@field items? table[] of an array, as they are written
 ---@field is_error? boolean
 ---@field code? string of an error, its first word; nil: only a run can tell
 ---@field is_end? boolean the end of the script, where it may get there
+
+---Does a line of `returns:` stand for an array that begins with a number?
+---@param reply { first: number, least: integer, grows?: boolean } least: elements that it has
+---@param shape table
+---@return boolean
+function written.fits(reply, shape)
+  if reply.first ~= shape.first then
+    return false
+  elseif reply.grows then
+    return shape.rest or shape.arity >= reply.least
+  end
+  return shape.rest and reply.least >= 1 or shape.arity == reply.least
+end
 
 ---Every reply of the script itself, functions left out.
 ---@param script table
