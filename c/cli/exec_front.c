@@ -36,6 +36,7 @@ typedef struct front {
   front_phase phase;
   bool linked;
   int64_t unlinked_ms; /* since when it is not */
+  int64_t looked_ms;   /* all that came of the keeper before this is known */
   bool is_done;        /* the keeper's last word came */
   int64_t done_ms;
   link_message done;
@@ -154,13 +155,14 @@ static int64_t judge_at_ms(const front *self) {
 
 /* True when the job is to be ended here. A keeper that dies closes its link a moment before it can be
  * reaped, and an exec inside of the job that is asked to end meanwhile would see it alive, and take the
- * end for its user's wish. */
+ * end for its user's wish. It is silent by what was seen when it was time, not before: who was stopped
+ * since it looked must look again. */
 static bool must_end(const front *self) {
   if (self->phase == FRONT_WAITS || self->is_done) return false;
   if (!self->process) return true;
   if (!self->linked) return lk_now_ms() - self->unlinked_ms >= KEEPER_DIES_MS;
   const int64_t judge_ms = judge_at_ms(self);
-  return judge_ms != JOB_NO_DEADLINE && lk_now_ms() >= judge_ms;
+  return judge_ms != JOB_NO_DEADLINE && self->looked_ms >= judge_ms;
 }
 
 static void note_left(front *self) {
@@ -272,6 +274,7 @@ int exec_stand_in(exec_run *run, const job_link *keeper, pid_t process) {
   for (;;) {
     exec_signal signal;
     while (exec_signals_next(&signal)) take_signal(&self, &signal);
+    self.looked_ms = lk_now_ms();
     reap(&self); /* before it is listened to: its last word must not be missed */
     hear_keeper(&self);
     if (self.is_done && (!self.process || lk_now_ms() - self.done_ms >= KEEPER_ENDS_MS)) {
