@@ -46,12 +46,13 @@ LK_API void lk_multilock_close(lk_multilock *multi);
 /**
  * Take it.
  *
- * All of them: one after the other in an order that is the same for every multi-lock (by server, then by
- * the bytes of their names, then by kind), so that two cannot wait for each other. A round that does not
- * get the rest within 750 to 1,500 ms a lock, at random, releases what it has and begins again, since others
- * may hold them in another order. A client that shares the members without an lk_multilock takes them in this
- * order, too: of a RedissonMultiLock, they are given to getMultiLock() sorted by name. In another order both
- * sides mostly wait, but each wait is bounded. It counts when the leases of all still run; else all are
+ * All of them: one after the other in an order that is the same for every multi-lock (by server, as its URL
+ * spells it, then by the bytes of their names, then by kind), so that two cannot wait for each other. A round
+ * that does not get the rest within 750 to 1,500 ms a lock, at random, releases what it has and begins again,
+ * since others may hold them in another order. A client that shares the members without an lk_multilock takes
+ * them in this order, too: of a RedissonMultiLock, they are given to getMultiLock() sorted by name. Processes
+ * that share locks of several servers spell each server in the same way: where one says 127.0.0.1 and another
+ * localhost, their orders may differ. In another order both sides mostly wait, but each wait is bounded. It counts when the leases of all still run; else all are
  * released, and taken again. A caller may re-enter where the kinds do.
  *
  * A lease that is not renewed runs from its own member's grant. Where more than a tenth of it has gone when

@@ -26,6 +26,8 @@ static enum mode multi_mode;
 static lk_kind multi_kind;
 static bool multi_closes;
 static int64_t multi_last_ns; /* when somebody had it */
+static int multi_order;       /* of the servers, by their spelling; 0: not known yet */
+static bool multi_orders_differ;
 
 /* A server that forgets what it granted ends the promise: of a majority, too, since any two may overlap in
  * the one that forgot. */
@@ -39,6 +41,20 @@ static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   const actor *a = user;
   (void)lock;
   STORY("client", "actor %d is told of a member's loss: %d", a->id, (int)event->reason);
+}
+
+/* Servers that are spelled in several ways may be taken in several orders. */
+static void note_order(const actor *a) {
+  int order = 1;
+  if (multi_mode != ALL_SERVERS) return;
+  for (int i = 0; i < MEMBERS; i++) {
+    for (int j = 0; j < i; j++) {
+      const char *one = lk_client_target(a->host->clients[i]);
+      order = order * 2 + (strcmp(one, lk_client_target(a->host->clients[j])) < 0);
+    }
+  }
+  multi_orders_differ |= multi_order && order != multi_order;
+  multi_order = order;
 }
 
 static lk_status open_all(actor *a, lk_error *error) {
@@ -64,6 +80,7 @@ static lk_status open_all(actor *a, lk_error *error) {
     lk_client *client = a->host->clients[one ? 0 : i];
     status = lk_lock_open(client, multi_kind, name, &o, &a->members[i], error);
   }
+  if (status == LK_OK) note_order(a);
   size_t quorum = multi_mode == MAJORITY ? 2 : MEMBERS;
   if (status == LK_OK) status = lk_multilock_open(a->members, MEMBERS, quorum, &a->multi, error);
   if (status == LK_OK && world_chance(70)) {
@@ -182,7 +199,8 @@ static void killed(int who) { belief_forget(&multi_actors[who].belief, 1); }
 /* Somebody gets it now and then, where all is well: soon, where nothing ever goes wrong. */
 static void look(void) {
   enum { STARVED_S = 90, STARVED_CALM_S = 12 };
-  int64_t bound_s = world_is_calm() && !multi_closes ? STARVED_CALM_S : STARVED_S;
+  bool soon = world_is_calm() && !multi_closes && !multi_orders_differ;
+  int64_t bound_s = soon ? STARVED_CALM_S : STARVED_S;
   int64_t since_ns = sched_now_ns() - bound_s * INT64_C(1000000000);
   if (world.over || sched_elapsed_us() < bound_s * INT64_C(1000000)) return;
   if (multi_last_ns < since_ns && host_is_calm_since(since_ns)) {
@@ -207,6 +225,8 @@ static void start_multi(void) {
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
   plan.closes = multi_closes = decide_chance(&dice, D_WORK, 300000);
   multi_actor_count = plan.hosts * plan.threads;
+  multi_order = 0;
+  multi_orders_differ = false;
   for (int i = 0; i < ACTORS; i++) multi_actors[i].belief.resource = -1;
   host_start(&plan);
 }
