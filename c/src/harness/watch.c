@@ -270,8 +270,8 @@ static int64_t command_us(const lk_watch *watch) {
 }
 
 /* The watch is not closed before its timer has fired, so the renewal stands. Renewals that go out now
- * travel together. */
-static void send_renewal(lk_watch *watch, int64_t now_us) {
+ * travel together. Without the mutex: for how long it is waited for was found out with it. */
+static void send_renewal(lk_watch *watch, int64_t now_us, int64_t patience_us) {
   static const lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
   const lk_renewal *by = watch->renewal;
   char owner[LK_OWNER_SIZE];
@@ -295,7 +295,7 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   }
   const lk_call *call = by->bound ? &r->call : by->call;
   lk_answer answer = failed;
-  int64_t until_us = now_us + command_us(watch);
+  const int64_t until_us = now_us + patience_us;
   if (status != LK_OK || !lk_eval_start(watch->renewal->client, call, until_us, renewed, r)) {
     renewed(r, &answer);
   }
@@ -319,8 +319,9 @@ static void watch_fire(lk_timer *timer) {
     atomic_fetch_add(&watch->refs, 1);
   }
   plan(watch);
+  const int64_t patience_us = command_us(watch);
   lk_mutex_unlock(&watch->renewal->client->mutex);
-  if (renew) send_renewal(watch, now_us);
+  if (renew) send_renewal(watch, now_us, patience_us);
 }
 
 /* ------------------------------------------------------------------------------------- public -- */

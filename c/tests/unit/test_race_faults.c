@@ -45,10 +45,25 @@ static _Thread_local bool is_watched, has_no_memory, has_no_room;
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
+/* Whoever lets go of it next rests for a while, whatever others do then; NULL: nobody. */
+static _Atomic(pthread_mutex_t *) rests_after;
+
+/* Nobody wakes it: who is woken knows all that the other has done before. */
+static void rest(void) {
+  enum { REST_US = 500 * 1000 };
+  is_watched = false;
+  atomic_store(&fix.stopped, true);
+  usleep(REST_US);
+}
+
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
+  pthread_mutex_t *awaited = mutex;
+  bool rests = atomic_compare_exchange_strong(&rests_after, &awaited, NULL);
   bool stops = is_watched && (!fix.mutex || mutex == fix.mutex) && fix.is_moment();
   int result = __real_pthread_mutex_unlock(mutex);
-  if (stops) {
+  if (rests) {
+    rest();
+  } else if (stops) {
     is_watched = false;
     atomic_store(&fix.stopped, true);
     UNTIL(atomic_load(&fix.goes_on));
@@ -194,6 +209,32 @@ static void a_hold_may_be_released_while_somebody_asks_about_it(void **state) {
   EXPECT(LK_OK, kit_end(&job));
   go_on();
   assert_in_range(fix.remaining_ms, 0, 30000);
+}
+
+/* The keeper is about to renew it. ThreadSanitizer says so when it looks at what the other thread changes. */
+static void a_hold_may_be_renewed_while_it_is_re_entered_for_longer(void **state) {
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  lk_lock *shorter, *longer;
+  kit_job job;
+  (void)state;
+  open_client(LK_ON_DISPATCH);
+  options.renew = true;
+  options.lease_ms = 600;
+  shorter = kit_lock(fix.client, LK_LOCK, "renewed", &options);
+  options.lease_ms = 60000;
+  longer = kit_lock(fix.client, LK_LOCK, "renewed", &options);
+  kit_begin_acquire(&job, shorter, fix.task, 0);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&job));
+  atomic_store(&rests_after, fix.mutex);
+  UNTIL(atomic_load(&fix.stopped));
+  kit_begin_acquire(&job, longer, fix.task, 0);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), "*2\r\n:1\r\n:2\r\n");
+  EXPECT(LK_OK, kit_end(&job));
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/renew"), "*1\r\n:1\r\n");
+  assert_true(lk_lock_remaining_ms(longer, fix.task) > 600);
+  lk_lock_close(shorter);
+  lk_lock_close(longer);
 }
 
 /* A majority of three servers, which are one. What is known of it is of the size of this. */
@@ -421,6 +462,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(an_acquire_may_end_before_the_call_that_begins_it),
       TEST(a_hold_may_be_released_while_somebody_asks_about_it),
+      TEST(a_hold_may_be_renewed_while_it_is_re_entered_for_longer),
       TEST(a_majority_may_be_released_while_somebody_asks_about_it),
       TEST(a_watch_may_be_lost_and_closed_while_it_is_opened),
       TEST(a_permit_that_cannot_be_given_back_is_not_said_to_be_free),
