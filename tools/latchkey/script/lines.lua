@@ -5,10 +5,15 @@ local lines = {}
 ---@param text string
 ---@return string[]
 function lines.split(text)
-  local list = {}
-  for line in (text:gsub('\n$', '') .. '\n'):gmatch('(.-)\n') do
-    list[#list + 1] = line
+  local list, from = {}, 1
+  local last = text:sub(-1) == '\n' and #text - 1 or #text
+  local at = text:find('\n', from, true)
+  while at and at <= last do
+    list[#list + 1] = text:sub(from, at - 1)
+    from = at + 1
+    at = text:find('\n', from, true)
   end
+  list[#list + 1] = text:sub(from, last)
   return list
 end
 
