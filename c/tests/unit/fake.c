@@ -24,7 +24,7 @@
 #include "os/clock.h"
 #include "os/sync.h"
 
-enum { LINKS_MAX = 64, INBOX_MAX = 256, PATIENCE_US = 10 * 1000 * 1000 };
+enum { LINKS_MAX = 64, INBOX_MAX = 256, PORTS_TRIED = 100, PATIENCE_US = 10 * 1000 * 1000 };
 
 typedef struct peer {
   int fd; /* -1: closed; a number is used once */
@@ -35,7 +35,8 @@ struct fake {
   lk_mutex mutex;
   lk_cond arrived;
   pthread_t thread;
-  int listener; /* -1 while it refuses; the thread alone closes descriptors */
+  int listener; /* the thread alone closes descriptors */
+  bool listens;
   bool refusing;
   int port;
   char url[64];
@@ -50,19 +51,32 @@ struct fake {
 
 /* ------------------------------------------------------------------------------------- sockets -- */
 
-static int listen_on(int port, int *bound) {
+/* A socket at that port, which is nobody else's as long as it is open; -1: it is another's. 0: at any, which would be
+ * given back to the system as soon as it does not listen. With SO_REUSEADDR it would be others', too, until it listens. */
+static int bind_to(int port, int *bound) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   socklen_t size = sizeof at;
-  int on = 1;
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   assert_true(fd >= 0);
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-  assert_int_equal(listen(fd, LINKS_MAX), 0);
+  if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0) {
+    close(fd);
+    return -1;
+  }
   assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
   *bound = ntohs(at.sin_port);
   return fd;
+}
+
+/* A client that looks for a server that refuses must not find that of another test. */
+static int bind_for_good(int *port) {
+  for (int i = 0; i < PORTS_TRIED; i++) {
+    close(bind_to(0, port));
+    int fd = bind_to(*port, port);
+    if (fd >= 0) return fd;
+  }
+  fail_msg("no port of 127.0.0.1 stays free");
+  return -1;
 }
 
 static void close_link(peer *l) {
@@ -154,7 +168,7 @@ static void take_link(fake *f) {
 static nfds_t watch_all(const fake *f, struct pollfd *polled, int *index) {
   nfds_t n = 0;
   polled[n++] = (struct pollfd){.fd = f->wake[0], .events = POLLIN};
-  polled[n++] = (struct pollfd){.fd = f->listener, .events = POLLIN};
+  polled[n++] = (struct pollfd){.fd = f->listens ? f->listener : -1, .events = POLLIN};
   for (int i = 0; i < f->nlinks; i++) {
     if (f->links[i].fd < 0) continue;
     index[n] = i;
@@ -165,12 +179,13 @@ static nfds_t watch_all(const fake *f, struct pollfd *polled, int *index) {
 
 /* Brings the listener to what the test wants of it. */
 static void obey(fake *f) {
-  if (f->refusing && f->listener >= 0) {
-    close(f->listener);
-    f->listener = -1;
+  if (f->refusing && f->listens) {
+    assert_int_equal(shutdown(f->listener, SHUT_RD), 0); /* it keeps its port */
+    f->listens = false;
     for (int i = 0; i < f->nlinks; i++) close_link(&f->links[i]);
-  } else if (!f->refusing && f->listener < 0) {
-    f->listener = listen_on(f->port, &f->port);
+  } else if (!f->refusing && !f->listens) {
+    assert_int_equal(listen(f->listener, LINKS_MAX), 0);
+    f->listens = true;
   }
   lk_cond_broadcast(&f->arrived);
 }
@@ -206,7 +221,9 @@ fake *fake_open(void) {
   lk_mutex_init(&f->mutex);
   lk_cond_init(&f->arrived);
   assert_int_equal(pipe(f->wake), 0);
-  f->listener = listen_on(0, &f->port);
+  f->listener = bind_for_good(&f->port);
+  assert_int_equal(listen(f->listener, LINKS_MAX), 0);
+  f->listens = true;
   snprintf(f->url, sizeof f->url, "redis://127.0.0.1:%d", f->port);
   assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
   return f;
@@ -220,7 +237,7 @@ void fake_close(fake *f) {
   pthread_join(f->thread, NULL);
   for (int i = 0; i < f->nlinks; i++) close_link(&f->links[i]);
   for (; f->count > 0; f->count--) fake_forget(&f->inbox[f->first++ % INBOX_MAX]);
-  if (f->listener >= 0) close(f->listener);
+  close(f->listener);
   close(f->wake[0]);
   close(f->wake[1]);
   lk_cond_destroy(&f->arrived);
@@ -320,7 +337,7 @@ void fake_refuse(fake *f, bool refuse) {
   lk_mutex_lock(&f->mutex);
   f->refusing = refuse;
   wake_thread(f);
-  while ((f->listener < 0) != refuse) lk_cond_wait(&f->arrived, &f->mutex);
+  while (f->listens == refuse) lk_cond_wait(&f->arrived, &f->mutex);
   lk_mutex_unlock(&f->mutex);
 }
 
