@@ -223,6 +223,48 @@ static void who_got_no_answer_to_its_heartbeat_tries_anew(void **state) {
   write_lock = theirs;
 }
 
+static bool is_same_script(const fake_command *a, const fake_command *b) {
+  return strcmp(a->argv->element[1]->str, b->argv->element[1]->str) == 0;
+}
+
+/* The next heartbeat is due with the answer to each, and none says whether the lock is free. */
+static void who_only_comes_to_its_heartbeats_looks_again_all_the_same(void **state) {
+  enum { MANY = 30 }; /* a minute: it looks again sooner */
+  (void)state;
+  lk_client *hasty = client;
+  lk_lock *theirs = write_lock;
+  lk_caller *before = task;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  lk_lock_options writer = LK_LOCK_OPTIONS_INIT;
+  options.command_ms = 60000; /* an answer counts, though the clock has moved before it was read */
+  writer.prefer_writers = true;
+  client = kit_client(fake_url(server), &options);
+  write_lock = kit_lock(client, LK_WRITE, "job", &writer);
+  task = kit_caller(client);
+
+  fake_command beat = announcement(LK_FOREVER), next = beat;
+  int beats = 0;
+  do {
+    move_clock(2); /* more than a third of 5 */
+    fake_send(server, &beat, DONE);
+    next = fake_take(server);
+    if (!is_same_script(&next, &beat)) break;
+    fake_forget(&beat);
+    beat = next;
+  } while (++beats < MANY);
+  assert_in_range(beats, 1, MANY - 1);
+  fake_forget(&beat);
+  answer(next, WRITES);
+  EXPECT(LK_OK, kit_end(&job));
+
+  lk_lock_close(write_lock);
+  lk_caller_free(task);
+  lk_client_close(client);
+  client = hasty;
+  write_lock = theirs;
+  task = before;
+}
+
 static void a_heartbeat_follows_for_each_third(void **state) {
   (void)state;
   lk_client *hasty = client;
@@ -384,6 +426,7 @@ int main(void) {
       TEST(a_close_waits_until_all_is_taken_back),
       TEST(an_announcement_that_comes_too_late_makes_it_ask_again),
       TEST(who_got_no_answer_to_its_heartbeat_tries_anew),
+      TEST(who_only_comes_to_its_heartbeats_looks_again_all_the_same),
       TEST(a_heartbeat_follows_for_each_third),
       TEST(those_behind_one_that_may_read_ask_side_by_side),
       TEST(who_was_refused_beside_another_stands_in_line_again),
