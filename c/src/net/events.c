@@ -44,7 +44,7 @@ void lk_events_clear(lk_events *events) {
 /* -------------------------------------------------------------------------------------- queue -- */
 
 /* Readable while something is queued: for other threads, too, while this one runs a callback. */
-static void events_show(lk_events *events) {
+static void events_show(lk_events *events) LK_REQUIRES(events->mutex) {
   bool due = events->first && events->readers == 0;
   if (due && !events->rung) {
     lk_wake_ring(&events->wake);
@@ -77,7 +77,7 @@ static void unlink_from(lk_event **at, lk_event ***last, lk_event *event) {
   if (!*at) *last = at;
 }
 
-static void unlink_event(lk_events *events, lk_event *event) {
+static void unlink_event(lk_events *events, lk_event *event) LK_REQUIRES(events->mutex) {
   unlink_from(&events->first, &events->last, event);
   events_show(events);
 }
@@ -108,8 +108,8 @@ static lk_event *unpark(lk_lane *lane) {
   return event;
 }
 
-/* With the mutex held: what this thread may run now. */
-static lk_event *next_event(lk_events *events) {
+/* What this thread may run now. */
+static lk_event *next_event(lk_events *events) LK_REQUIRES(events->mutex) {
   lk_event *event;
   lk_thread me = lk_thread_self();
   for (lk_turn *t = depth > 0 ? events->turns : NULL; t; t = t->next) {
@@ -125,7 +125,7 @@ static lk_event *next_event(lk_events *events) {
   return NULL;
 }
 
-static void begin_turn(lk_events *events, lk_turn *turn) {
+static void begin_turn(lk_events *events, lk_turn *turn) LK_REQUIRES(events->mutex) {
   turn->next = events->turns;
   events->turns = turn;
   if (!turn->lane) return;
@@ -133,7 +133,7 @@ static void begin_turn(lk_events *events, lk_turn *turn) {
   turn->lane->runner = turn->runner;
 }
 
-static void end_turn(lk_events *events, const lk_turn *turn) {
+static void end_turn(lk_events *events, const lk_turn *turn) LK_REQUIRES(events->mutex) {
   lk_turn **at = &events->turns;
   lk_lane *lane = turn->lane;
   while (*at != turn) at = &(*at)->next;
@@ -176,7 +176,7 @@ void lk_events_end_callback(void) { depth--; }
 
 /* -------------------------------------------------------------------------------------- waiting -- */
 
-static bool runs(const lk_events *events, const lk_event *event) {
+static bool runs(const lk_events *events, const lk_event *event) LK_REQUIRES(events->mutex) {
   const lk_turn *turn = events->turns;
   while (turn && turn->event != event) turn = turn->next;
   return turn != NULL;
@@ -199,7 +199,7 @@ void lk_events_cancel(lk_events *events, lk_event *event, bool wait) {
   if (queued) event->type->drop(event);
 }
 
-static bool is_busy(const lk_events *events, const lk_lane *lane) {
+static bool is_busy(const lk_events *events, const lk_lane *lane) LK_REQUIRES(events->mutex) {
   const lk_turn *turn = events->turns;
   while (turn && (lane ? turn->lane != lane : !turn->lane)) turn = turn->next;
   return turn != NULL;

@@ -33,12 +33,13 @@ struct lk_keeper {
 
 /* ------------------------------------------------------------------------------------- timers -- */
 
-static void keeper_place(lk_keeper *keeper, lk_timer *timer, uint32_t slot) {
+static void keeper_place(lk_keeper *keeper, lk_timer *timer, uint32_t slot)
+    LK_REQUIRES(keeper->mutex) {
   keeper->heap[slot - 1] = timer;
   timer->slot = slot;
 }
 
-static void sift_up(lk_keeper *keeper, lk_timer *timer) {
+static void sift_up(lk_keeper *keeper, lk_timer *timer) LK_REQUIRES(keeper->mutex) {
   uint32_t slot = timer->slot;
   while (slot > 1 && timer->at_us < keeper->heap[slot / 2 - 1]->at_us) {
     keeper_place(keeper, keeper->heap[slot / 2 - 1], slot);
@@ -47,7 +48,7 @@ static void sift_up(lk_keeper *keeper, lk_timer *timer) {
   keeper_place(keeper, timer, slot);
 }
 
-static void sift_down(lk_keeper *keeper, lk_timer *timer) {
+static void sift_down(lk_keeper *keeper, lk_timer *timer) LK_REQUIRES(keeper->mutex) {
   uint32_t slot = timer->slot;
   while (slot * 2 <= keeper->count) {
     uint32_t child = slot * 2;
@@ -60,7 +61,7 @@ static void sift_down(lk_keeper *keeper, lk_timer *timer) {
   keeper_place(keeper, timer, slot);
 }
 
-static void unset(lk_keeper *keeper, lk_timer *timer) {
+static void unset(lk_keeper *keeper, lk_timer *timer) LK_REQUIRES(keeper->mutex) {
   uint32_t slot = timer->slot;
   lk_timer *last = keeper->heap[keeper->count - 1];
   keeper->count--;
@@ -71,7 +72,7 @@ static void unset(lk_keeper *keeper, lk_timer *timer) {
   sift_down(keeper, last);
 }
 
-static bool push(lk_keeper *keeper, lk_timer *timer) {
+static bool push(lk_keeper *keeper, lk_timer *timer) LK_REQUIRES(keeper->mutex) {
   if (keeper->count == keeper->size) {
     uint32_t size = keeper->size ? keeper->size * 2 : 16;
     lk_timer **grown = realloc(keeper->heap, size * sizeof(lk_timer *));
@@ -108,8 +109,7 @@ bool lk_timer_set_early(lk_keeper *keeper, lk_timer *timer, int64_t at_us, uint3
   return done;
 }
 
-/* With the mutex held. */
-static bool is_me(const lk_keeper *keeper) {
+static bool is_me(const lk_keeper *keeper) LK_REQUIRES(keeper->mutex) {
   return keeper->running && lk_thread_same(keeper->self, lk_thread_self());
 }
 
@@ -133,7 +133,8 @@ void lk_timer_cancel(lk_keeper *keeper, lk_timer *timer) {
 enum { EARLY_MOST = 256 };
 
 /* The next to fire: one that is due, or that comes along early since another fired. NULL: none. */
-static lk_timer *next_to_fire(const lk_keeper *keeper, int64_t now_us, size_t fired) {
+static lk_timer *next_to_fire(const lk_keeper *keeper, int64_t now_us, size_t fired)
+    LK_REQUIRES(keeper->mutex) {
   lk_timer *first = keeper->count > 0 ? keeper->heap[0] : NULL;
   if (!first || first->at_us <= now_us) return first;
   bool along = fired > 0 && fired < EARLY_MOST;
