@@ -57,7 +57,8 @@ void lk_route_clear(lk_route *route) {
   lk_mutex_destroy(&route->mutex);
 }
 
-static lk_site *make_site(lk_route *route, const char *host, int port, const char *path) {
+static lk_site *make_site(lk_route *route, const char *host, int port, const char *path)
+    LK_REQUIRES(route->mutex) {
   char name[512];
   lk_url shown = {.tls = route->options.settings->url.tls,
                   .db = route->options.settings->url.db,
@@ -102,7 +103,7 @@ static void failed(lk_target *target) {
   lk_route_doubt(node->route);
 }
 
-static lk_node *make_node(lk_route *route, const lk_site *site) {
+static lk_node *make_node(lk_route *route, const lk_site *site) LK_REQUIRES(route->mutex) {
   size_t count = atomic_load(&route->count);
   lk_node *node = count < LK_NODES_MAX ? calloc(1, sizeof *node) : NULL;
   if (!node) return NULL;
@@ -128,7 +129,7 @@ lk_node *lk_route_add(lk_route *route, const lk_site *site) {
 
 /* Servers that restart at new addresses are heard of without end. One that nobody has spoken of for long,
  * or any such when there is room for no more, moves: with its connections, which go to the new place. */
-static lk_node *reuse_node(lk_route *route, const lk_site *site) {
+static lk_node *reuse_node(lk_route *route, const lk_site *site) LK_REQUIRES(route->mutex) {
   lk_node *oldest = NULL;
   size_t count = lk_route_count(route);
   for (size_t i = 0; i < count; i++) {
@@ -184,8 +185,7 @@ const char *lk_node_name(const lk_node *node) {
   return site ? site->name : "";
 }
 
-/* With the route's mutex held. */
-static lk_pipe *make_pipe(lk_node *node, size_t index) {
+static lk_pipe *make_pipe(lk_node *node, size_t index) LK_REQUIRES(node->route->mutex) {
   lk_route *route = node->route;
   const lk_route_options *options = &route->options;
   lk_pipe *pipe = lk_pipe_new(&node->target, options->command_us, options->poll_us, lk_keeper_poke,

@@ -60,7 +60,7 @@ static const char *master_name(const lk_sentinel *s) {
 /* --------------------------------------------------------------------------------- the master -- */
 
 /* Requests that wait go there by themselves, behind the scripts. */
-static void move_to(lk_sentinel *s, const lk_site *site, int64_t epoch) {
+static void move_to(lk_sentinel *s, const lk_site *site, int64_t epoch) LK_REQUIRES(s->mutex) {
   s->epoch = epoch;
   if (atomic_exchange(&s->master->target.site, site) == site) return;
   atomic_store(&s->master->prepared, false);
@@ -70,7 +70,7 @@ static void move_to(lk_sentinel *s, const lk_site *site, int64_t epoch) {
 }
 
 /* Do all of them say that there was no such fail-over? Then they were set up anew. */
-static bool is_forgotten(const lk_sentinel *s) {
+static bool is_forgotten(const lk_sentinel *s) LK_REQUIRES(s->mutex) {
   for (size_t i = 0; i < s->count; i++) {
     const informant *a = &s->informants[i];
     if (!a->said || a->epoch >= s->epoch) return false;
@@ -78,8 +78,8 @@ static bool is_forgotten(const lk_sentinel *s) {
   return true;
 }
 
-/* Somebody has said something, or something else than before. With the mutex held. */
-static void weigh(lk_sentinel *s, const informant *by, bool changed) {
+/* Somebody has said something, or something else than before. */
+static void weigh(lk_sentinel *s, const informant *by, bool changed) LK_REQUIRES(s->mutex) {
   const informant *best = by;
   bool anew = !s->known || is_forgotten(s) || (changed && by->epoch == s->epoch);
   for (size_t i = 0; i < s->count; i++) {
@@ -92,7 +92,7 @@ static void weigh(lk_sentinel *s, const informant *by, bool changed) {
 }
 
 /* This one is of no use now; conn->why says why. */
-static void sentinel_fail(informant *a) {
+static void sentinel_fail(informant *a) LK_REQUIRES(a->of->mutex) {
   a->listens = false;
   a->asked = false;
   a->said = false;
@@ -103,14 +103,15 @@ static void sentinel_fail(informant *a) {
   lk_cond_broadcast(&a->of->moved);
 }
 
-static void sentinel_refuse(informant *a, int64_t now_us, lk_status status, const char *why) {
+static void sentinel_refuse(informant *a, int64_t now_us, lk_status status, const char *why)
+    LK_REQUIRES(a->of->mutex) {
   lk_conn_refuse(&a->conn, now_us, status, why);
   sentinel_fail(a);
 }
 
 /* ----------------------------------------------------------------------------- the connections -- */
 
-static bool say(informant *a, const char *const *words, size_t count) {
+static bool say(informant *a, const char *const *words, size_t count) LK_REQUIRES(a->of->mutex) {
   lk_bytes argv[3];
   for (size_t i = 0; i < count; i++) argv[i] = lk_bytes_of(words[i]);
   return lk_conn_append_command(&a->conn, argv, count);
@@ -118,7 +119,7 @@ static bool say(informant *a, const char *const *words, size_t count) {
 
 /* A connection that listens takes no questions: it stops, asks and listens again, in one piece, so that no
  * switch falls between the answer and the news. Valkey lets nobody stop who does not listen. */
-static void sentinel_ask(informant *a, int64_t now_us) {
+static void sentinel_ask(informant *a, int64_t now_us) LK_REQUIRES(a->of->mutex) {
   const char *const stop[] = {"UNSUBSCRIBE", "+switch-master"};
   const char *const where[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master_name(a->of)};
   const char *const since[] = {"SENTINEL", "MASTER", master_name(a->of)};
@@ -135,7 +136,7 @@ static void sentinel_ask(informant *a, int64_t now_us) {
 static bool is_text(const redisReply *reply) { return reply->type == REDIS_REPLY_STRING; }
 
 /* "name old-host old-port new-host new-port", without the epoch: the answer to a question has it. */
-static void take_switch(informant *a, const char *text) {
+static void take_switch(informant *a, const char *text) LK_REQUIRES(a->of->mutex) {
   const char *name = master_name(a->of);
   size_t len = strlen(name);
   if (strncmp(text, name, len) != 0 || text[len] != ' ') return;
@@ -144,14 +145,14 @@ static void take_switch(informant *a, const char *text) {
 }
 
 /* Host and port. During a fail-over this is the new master, while what follows still names the old. */
-static void take_place(informant *a, const redisReply *reply) {
+static void take_place(informant *a, const redisReply *reply) LK_REQUIRES(a->of->mutex) {
   int port = is_text(reply->element[1]) ? atoi(reply->element[1]->str) : 0;
   if (!is_text(reply->element[0]) || port < 1 || port > 65535) return;
   a->named = lk_route_site(&a->of->route, reply->element[0]->str, port, NULL);
 }
 
 /* Names and values in turn: the number of the last fail-over is among them. */
-static void take_epoch(informant *a, const redisReply *reply) {
+static void take_epoch(informant *a, const redisReply *reply) LK_REQUIRES(a->of->mutex) {
   int64_t epoch = 0;
   for (size_t i = 0; i + 1 < reply->elements; i += 2) {
     const redisReply *name = reply->element[i], *value = reply->element[i + 1];
@@ -167,7 +168,8 @@ static void take_epoch(informant *a, const redisReply *reply) {
   weigh(a->of, a, changed);
 }
 
-static void sentinel_take(informant *a, const redisReply *reply, int64_t now_us) {
+static void sentinel_take(informant *a, const redisReply *reply, int64_t now_us)
+    LK_REQUIRES(a->of->mutex) {
   char said[320];
   if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR No such master", 18) == 0) {
     snprintf(said, sizeof said, "the sentinel has no master named %.200s", master_name(a->of));
@@ -189,7 +191,7 @@ static void sentinel_take(informant *a, const redisReply *reply, int64_t now_us)
 }
 
 /* When the connection needs something though nothing arrives. */
-static int64_t timer(const informant *a) {
+static int64_t timer(const informant *a) LK_REQUIRES(a->of->mutex) {
   if (a->conn.state != LK_CONN_UP) return lk_conn_timer(&a->conn);
   if (a->asked) return a->asked_us + a->of->route.options.command_us;
   return atomic_load(&a->doubtful) ? a->asked_us + PAUSE_US : INT64_MAX;
@@ -240,7 +242,7 @@ static void sentinel_watched_done(lk_watched *watched, const lk_wish *wish, shor
 
 /* ------------------------------------------------------------------------------------- routes -- */
 
-static bool all_failed(const lk_sentinel *s) {
+static bool all_failed(const lk_sentinel *s) LK_REQUIRES(s->mutex) {
   size_t failed = 0;
   for (size_t i = 0; i < s->count; i++) failed += s->informants[i].failed;
   return failed == s->count;
