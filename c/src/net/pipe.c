@@ -55,7 +55,7 @@ static void interrupt_driver(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   }
 }
 
-/* With the mutex held. ahead: it may stay in the buffer until the next goes out. */
+/* ahead: it may stay in the buffer until the next goes out. */
 static void pipe_start(lk_pipe *pipe, lk_request *request, bool ahead) LK_REQUIRES(pipe->mutex) {
   if (pipe->shut) {
     lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");

@@ -178,7 +178,7 @@ static void note_up(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
     conn->target->returned(conn->target, conn->lost_us);
 }
 
-/* One round of the driver's work, with the mutex held. */
+/* One round of the driver's work. */
 void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
   lk_conn *conn = &pipe->conn;
   bool was_up = conn->state == LK_CONN_UP;

@@ -103,7 +103,7 @@ struct ending {
 };
 static _Thread_local const ending *endings;
 
-/* With the mutex held; lets go of it while callbacks run. One that sends comes here again: what has ended
+/* Lets go of the mutex while callbacks run. One that sends comes here again: what has ended
  * by then is left to the loop that called it, or thousands that end at once would need a stack each. */
 void lk_pipe_run_ended(lk_pipe *pipe) {
   if (!pipe->ended.first) return;
