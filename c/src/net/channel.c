@@ -8,6 +8,10 @@
 #include "os/clock.h"
 #include "os/sync.h"
 
+/* What clang takes beside it is nowhere. */
+LK_UNCHECKED void lk_channels_lock(lk_channels *channels) { lk_mutex_lock(&channels->mutex); }
+LK_UNCHECKED void lk_channels_unlock(lk_channels *channels) { lk_mutex_unlock(&channels->mutex); }
+
 static int channel_by_name(const void *a, const void *b) {
   return strcmp(((const lk_channel *)a)->name, ((const lk_channel *)b)->name);
 }
@@ -57,7 +61,7 @@ lk_channel *lk_channel_add(lk_channels *channels, const char *name) {
 }
 
 /* Nobody minds any more what is answered of it there. */
-static void disown(lk_channel *channel) {
+static void disown(lk_channel *channel) LK_REQUIRES(lk_channels_held) {
   awaited *answer = channel->awaited > 0 ? channel->link->awaited : NULL;
   for (; answer; answer = answer->next) {
     if (answer->channel == channel) answer->channel = NULL;

@@ -94,24 +94,33 @@ struct lk_channels {
   void *poked;
 };
 
+/* That the mutex is held, in clang's eyes alone: it cannot see that the channels of a channel, or of a link, are those
+ * whose mutex was taken. There is no such variable. */
+extern lk_mutex lk_channels_held;
+void lk_channels_lock(lk_channels *channels) LK_ACQUIRES(channels->mutex, lk_channels_held);
+void lk_channels_unlock(lk_channels *channels) LK_RELEASES(channels->mutex, lk_channels_held);
+
 /* channel.c, which knows no connection. */
-lk_channel *lk_channel_find(lk_channels *channels, const char *name);
+lk_channel *lk_channel_find(lk_channels *channels, const char *name) LK_REQUIRES(lk_channels_held);
 /* NULL without memory. */
-lk_channel *lk_channel_add(lk_channels *channels, const char *name);
-void lk_channel_free(lk_channel *channel);
-void lk_channel_queue(lk_channel *channel, channel_row *row);
-void lk_channel_unqueue(lk_channel *channel);
+lk_channel *lk_channel_add(lk_channels *channels, const char *name) LK_REQUIRES(lk_channels_held);
+void lk_channel_free(lk_channel *channel) LK_REQUIRES(lk_channels_held);
+void lk_channel_queue(lk_channel *channel, channel_row *row) LK_REQUIRES(lk_channels_held);
+void lk_channel_unqueue(lk_channel *channel) LK_REQUIRES(lk_channels_held);
 /* In the keeper's next round. */
-void lk_channel_look_at(lk_channel *channel);
-void lk_channel_count_wanting(lk_channel *channel, bool wanting);
-void lk_channel_change_link(lk_channel *channel, lk_link *link);
+void lk_channel_look_at(lk_channel *channel) LK_REQUIRES(lk_channels_held);
+void lk_channel_count_wanting(lk_channel *channel, bool wanting) LK_REQUIRES(lk_channels_held);
+void lk_channel_change_link(lk_channel *channel, lk_link *link) LK_REQUIRES(lk_channels_held);
 /* Tell the listeners; the same, and wake who sleeps. */
-void lk_channel_tell(const lk_channel *channel, lk_news news, lk_bytes payload);
-void lk_channel_announce(lk_channel *channel, lk_news news, lk_bytes payload);
-void lk_channel_become(lk_channel *channel, channel_state state);
+void lk_channel_tell(const lk_channel *channel, lk_news news, lk_bytes payload)
+    LK_REQUIRES(lk_channels_held);
+void lk_channel_announce(lk_channel *channel, lk_news news, lk_bytes payload)
+    LK_REQUIRES(lk_channels_held);
+void lk_channel_become(lk_channel *channel, channel_state state) LK_REQUIRES(lk_channels_held);
 /* Become so, and announce it. */
-void lk_channel_change(lk_channel *channel, channel_state state, lk_news news);
+void lk_channel_change(lk_channel *channel, channel_state state, lk_news news)
+    LK_REQUIRES(lk_channels_held);
 /* It is heard no more where it was. */
-void lk_channel_deafen(lk_channel *channel);
+void lk_channel_deafen(lk_channel *channel) LK_REQUIRES(lk_channels_held);
 
 #endif

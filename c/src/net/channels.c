@@ -16,7 +16,7 @@ enum { TELLERS_US = 200 * 1000 };
 /* ---------------------------------------------------------------------------------- listening -- */
 
 static lk_status joined(lk_channels *channels, lk_channel *channel, int64_t deadline_us,
-                        lk_error *error) {
+                        lk_error *error) LK_REQUIRES(lk_channels_held) {
   if (channels->shut) return lk_fail(error, LK_CLOSED, "the client is closed");
   if (channel->state == CHANNEL_REFUSED) {
     if (error) *error = channel->why;
@@ -28,12 +28,13 @@ static lk_status joined(lk_channels *channels, lk_channel *channel, int64_t dead
   return lk_fail(error, LK_UNREACHABLE, "the subscription was not confirmed in time");
 }
 
-static void listen_beside(lk_channels *channels);
-static void leave_beside(lk_channels *channels);
+static void listen_beside(lk_channels *channels) LK_REQUIRES(lk_channels_held);
+static void leave_beside(lk_channels *channels) LK_REQUIRES(lk_channels_held);
 
 /* One more listener; NULL without memory. What was refused is asked for anew, and heard by those, too, who were told
  * so and have not left. */
-static lk_channel *channels_enter(lk_channels *channels, const char *name) {
+static lk_channel *channels_enter(lk_channels *channels, const char *name)
+    LK_REQUIRES(lk_channels_held) {
   lk_channel *channel = lk_channel_find(channels, name);
   if (!channel) channel = lk_channel_add(channels, name);
   if (!channel) return NULL;
@@ -49,7 +50,8 @@ static lk_channel *channels_enter(lk_channels *channels, const char *name) {
   return channel;
 }
 
-static void channels_leave(lk_channels *channels, lk_channel *channel) {
+static void channels_leave(lk_channels *channels, lk_channel *channel)
+    LK_REQUIRES(lk_channels_held) {
   channel->listeners--;
   if (channels->beside && !channel->beside && --channels->joined == 0) leave_beside(channels);
   if (channel->listeners == 0) {
@@ -60,7 +62,7 @@ static void channels_leave(lk_channels *channels, lk_channel *channel) {
 }
 
 /* Its place in the row is behind the channel that it is heard beside. */
-static void listen_beside(lk_channels *channels) {
+static void listen_beside(lk_channels *channels) LK_REQUIRES(lk_channels_held) {
   lk_listener *listener = channels->beside_by;
   lk_channel *channel = lk_channel_find(channels, channels->beside);
   if (!channel) channel = lk_channel_add(channels, channels->beside);
@@ -74,7 +76,7 @@ static void listen_beside(lk_channels *channels) {
 }
 
 /* Its listener is told as long as the channel is heard: the server still counts it among those whom it tells. */
-static void leave_beside(lk_channels *channels) {
+static void leave_beside(lk_channels *channels) LK_REQUIRES(lk_channels_held) {
   lk_listener *listener = channels->beside_by;
   lk_channel *channel = listener->channel;
   if (!channel) return;
@@ -92,10 +94,10 @@ void lk_channels_beside(lk_channels *channels, const char *name, lk_listener *li
 lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t deadline_us,
                            lk_channel **out, uint64_t *seen, lk_error *error) {
   lk_status status = LK_OK;
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   lk_channel *channel = channels_enter(channels, name);
   if (!channel) {
-    lk_mutex_unlock(&channels->mutex);
+    lk_channels_unlock(channels);
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
   while (channel->state != CHANNEL_HEARD &&
@@ -105,7 +107,7 @@ lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t dead
   }
   *seen = channel->count;
   *out = channel;
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
   if (status != LK_OK) {
     lk_channels_leave(channels, channel);
     *out = NULL;
@@ -114,13 +116,13 @@ lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t dead
 }
 
 void lk_channels_leave(lk_channels *channels, lk_channel *channel) {
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   channels_leave(channels, channel);
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
 }
 
 lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listener *listener) {
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   lk_channel *channel = channels_enter(channels, name);
   listener->channel = channel;
   if (channel) {
@@ -130,33 +132,33 @@ lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listene
       listener->told(listener, LK_NEWS_HEARD, (lk_bytes){"", 0}, &channel->why);
     }
   }
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
   return channel ? LK_OK : LK_NOMEM;
 }
 
 void lk_channels_unlisten(lk_channels *channels, lk_listener *listener) {
   if (!listener->channel) return;
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   lk_listener **at = &listener->channel->told;
   while (*at != listener) at = &(*at)->next;
   *at = listener->next;
   channels_leave(channels, listener->channel);
   listener->channel = NULL;
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
 }
 
 bool lk_channels_is_heard(lk_channels *channels, const char *name) {
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   const lk_channel *channel = lk_channel_find(channels, name);
   bool heard = channel && channel->state == CHANNEL_HEARD;
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
   return heard;
 }
 
 lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t *seen,
                             int64_t deadline_us, lk_error *error) {
   lk_status status = LK_OK;
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   while (channel->count == *seen && channel->state != CHANNEL_REFUSED && !channels->shut &&
          lk_clock_us() < deadline_us) {
     lk_cond_wait_until(&channel->moved, &channels->mutex, deadline_us);
@@ -170,7 +172,7 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
     status = lk_fail(error, LK_TIMEOUT, "no message came");
   }
   *seen = channel->count;
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
   return status;
 }
 
@@ -178,7 +180,8 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
 
 /* Where a channel is to be heard now. One that is told to all nodes stays where it is heard, as long as that is a
  * master: one that has left its cluster is told nothing any more. */
-static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
+static lk_link *seat(lk_channels *channels, const lk_channel *channel)
+    LK_REQUIRES(lk_channels_held) {
   const lk_link *link = channel->link;
   bool serves = link && link->conn.state != LK_CONN_DOWN && lk_node_is_master(link->node);
   if (channel->beside) {
@@ -192,7 +195,7 @@ static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
 
 /* Who opened a client while its cluster was down knows later which verb it has for this channel. true: it is left, and
  * placed when that has been answered. */
-static bool changes_verb(lk_channel *channel) {
+static bool changes_verb(lk_channel *channel) LK_REQUIRES(lk_channels_held) {
   bool sharded = lk_route_is_sharded(channel->channels->route, lk_bytes_of(channel->name));
   if (sharded == channel->sharded) return false;
   if (channel->state == CHANNEL_HEARD && lk_link_ask(channel, true)) return true;
@@ -203,7 +206,7 @@ static bool changes_verb(lk_channel *channel) {
 }
 
 /* A channel whose answer is awaited moves when it has come. */
-static void channels_place(lk_channel *channel) {
+static void channels_place(lk_channel *channel) LK_REQUIRES(lk_channels_held) {
   lk_channels *channels = channel->channels;
   bool down = !channel->link || channel->link->conn.state == LK_CONN_DOWN;
   if (channel->state == CHANNEL_ASKED || (channel->placed == channels->version && !down)) return;
@@ -220,7 +223,7 @@ static void channels_place(lk_channel *channel) {
 }
 
 /* What the listeners of today want of a channel. It may be gone then. */
-static void channels_settle(lk_channel *channel, int64_t now_us) {
+static void channels_settle(lk_channel *channel, int64_t now_us) LK_REQUIRES(lk_channels_held) {
   lk_channels *channels = channel->channels;
   channels_place(channel);
   lk_channel_unqueue(channel);
@@ -245,7 +248,7 @@ static void channels_settle(lk_channel *channel, int64_t now_us) {
 
 /* What is told to all nodes comes from one master all the same: behind a fail-over that one may have told nobody, and who
  * listens looks by itself. Not too often: servers that disagree send a call to and fro. */
-static void see_tellers(lk_channels *channels, int64_t now_us) {
+static void see_tellers(lk_channels *channels, int64_t now_us) LK_REQUIRES(lk_channels_held) {
   if (!channels->retold || now_us < channels->tellers_us) return;
   channels->retold = false;
   channels->tellers_us = now_us + TELLERS_US;
@@ -263,7 +266,7 @@ static void see_tellers(lk_channels *channels, int64_t now_us) {
 
 /* The channels may be elsewhere. One that lingers is looked at when somebody listens again, or leaves where
  * it is. */
-static void see_route(lk_channels *channels) {
+static void see_route(lk_channels *channels) LK_REQUIRES(lk_channels_held) {
   uint64_t version = lk_route_version(channels->route);
   if (version == channels->version) return;
   channels->version = version;
@@ -275,7 +278,7 @@ static void see_route(lk_channels *channels) {
 
 /* There may be very many channels: only those that something happened to are looked at. Returns when to
  * look again. */
-static int64_t settle_due(lk_channels *channels, int64_t now_us) {
+static int64_t settle_due(lk_channels *channels, int64_t now_us) LK_REQUIRES(lk_channels_held) {
   const channel_row *due = &channels->due;
   const channel_row *astray = &channels->astray;
   const channel_row *lingering = &channels->lingering;
@@ -305,10 +308,10 @@ static lk_channels *channels_of_watched(lk_watched *watched) {
 
 static void channels_watch(lk_watched *watched, lk_wish *out) {
   lk_channels *channels = channels_of_watched(watched);
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   channels->settles_us = settle_due(channels, lk_clock_us());
   *out = (lk_wish){.fd = -1, .timer_us = channels->settles_us};
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
 }
 
 static void channels_watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
@@ -333,26 +336,28 @@ lk_channels *lk_channels_new(lk_route *route, lk_trace *trace, lk_count *message
 }
 
 void lk_channels_shut(lk_channels *channels) {
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   channels->shut = true;
   for (lk_channel *c = channels->all; c; c = c->next) lk_cond_broadcast(&c->moved);
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
 }
 
 void lk_channels_hang_up(lk_channels *channels) {
-  lk_mutex_lock(&channels->mutex);
+  lk_channels_lock(channels);
   for (lk_link *l = channels->links; l; l = l->next) lk_conn_close(&l->conn);
-  lk_mutex_unlock(&channels->mutex);
+  lk_channels_unlock(channels);
 }
 
 void lk_channels_free(lk_channels *channels) {
   if (!channels) return;
+  lk_channels_lock(channels);
   while (channels->all) lk_channel_free(channels->all);
   while (channels->links) {
     lk_link *link = channels->links;
     channels->links = link->next;
     lk_link_free(link);
   }
+  lk_channels_unlock(channels);
   lk_mutex_destroy(&channels->mutex);
   free(channels);
 }

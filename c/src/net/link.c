@@ -28,7 +28,7 @@ awaited *lk_link_say(const lk_channel *channel, bool leaves) {
 }
 
 /* A connection that only listens does not see that the other side is gone. */
-static void ping(lk_link *link, int64_t now_us) {
+static void ping(lk_link *link, int64_t now_us) LK_REQUIRES(lk_channels_held) {
   const lk_bytes verb = lk_bytes_of("PING");
   awaited *answer = malloc(sizeof *answer);
   link->heard_us = now_us;
@@ -53,7 +53,7 @@ bool lk_link_ask(lk_channel *channel, bool leaves) {
 }
 
 /* The first command was answered. */
-static lk_channel *link_answered(lk_link *link, bool *leaves) {
+static lk_channel *link_answered(lk_link *link, bool *leaves) LK_REQUIRES(lk_channels_held) {
   awaited *answer = link->awaited;
   if (!answer) return NULL;
   lk_channel *channel = answer->channel;
@@ -68,7 +68,8 @@ static lk_channel *link_answered(lk_link *link, bool *leaves) {
 /* A channel of another node, or of a slot that nobody serves, is asked for again where the route says by
  * then. Other trouble that may pass is met by connecting anew, with back-off; a refusal is told to the
  * listeners. */
-static void link_refuse(lk_link *link, lk_channel *channel, const redisReply *reply) {
+static void link_refuse(lk_link *link, lk_channel *channel, const redisReply *reply)
+    LK_REQUIRES(lk_channels_held) {
   lk_error why;
   lk_route *route = link->channels->route;
   lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
@@ -94,7 +95,7 @@ static void link_refuse(lk_link *link, lk_channel *channel, const redisReply *re
 }
 
 /* What had been said before that is settled, too: who waits for the answer to that asks again. */
-static void subscribed(lk_link *link, lk_channel *channel) {
+static void subscribed(lk_link *link, lk_channel *channel) LK_REQUIRES(lk_channels_held) {
   lk_channel *first = NULL;
   bool leaves = true;
   while (link->awaited && (first != channel || leaves)) {
@@ -108,7 +109,8 @@ static void subscribed(lk_link *link, lk_channel *channel) {
 
 /* The server ends a subscription by itself when the slot of the channel moves away. channel: NULL if it
  * is not heard here. What was left goes by its name: since then the channel may have been elsewhere, and be back. */
-static void unsubscribed(lk_link *link, lk_channel *channel, const char *name) {
+static void unsubscribed(lk_link *link, lk_channel *channel, const char *name)
+    LK_REQUIRES(lk_channels_held) {
   bool leaves;
   if (link->awaited && link->awaited->leaves && link->awaited->named == hash_of(name)) {
     link_answered(link, &leaves);
@@ -130,7 +132,7 @@ static bool is_pong(const redisReply *reply) {
          strcmp(reply->element[0]->str, "pong") == 0;
 }
 
-static void link_take(lk_link *link, const redisReply *reply) {
+static void link_take(lk_link *link, const redisReply *reply) LK_REQUIRES(lk_channels_held) {
   lk_channels *channels = link->channels;
   lk_channel *channel;
   if (reply->type == REDIS_REPLY_ERROR) {
@@ -169,7 +171,7 @@ static void link_take(lk_link *link, const redisReply *reply) {
   }
 }
 
-static void forget_answers(lk_link *link) {
+static void forget_answers(lk_link *link) LK_REQUIRES(lk_channels_held) {
   bool leaves;
   while (link->awaited) link_answered(link, &leaves);
 }
@@ -189,7 +191,7 @@ void lk_link_notice(lk_link *link) {
 
 /* A failure to connect that will not pass by itself ends the wait of who is joining. What is heard beside others has
  * no say in that, and is asked for when there is a connection again. */
-static void tell_joiners(lk_link *link) {
+static void tell_joiners(lk_link *link) LK_REQUIRES(lk_channels_held) {
   if (lk_status_is_retriable((int)link->conn.why.status)) return;
   for (lk_channel *c = link->channels->all; c; c = c->next) {
     if (c->listeners == 0 || c->beside || c->link != link) continue;
@@ -199,13 +201,13 @@ static void tell_joiners(lk_link *link) {
 }
 
 /* When a connection that is up and silent is asked, or given up; INT64_MAX: never. */
-static int64_t link_silent_at(const lk_link *link) {
+static int64_t link_silent_at(const lk_link *link) LK_REQUIRES(lk_channels_held) {
   int64_t keepalive_us = link->conn.settings->keepalive_us;
   if (link->conn.state != LK_CONN_UP || keepalive_us == 0) return INT64_MAX;
   return link->heard_us + keepalive_us;
 }
 
-static void see_silence(lk_link *link, int64_t now_us) {
+static void see_silence(lk_link *link, int64_t now_us) LK_REQUIRES(lk_channels_held) {
   if (now_us < link_silent_at(link)) return;
   if (link->pinged) {
     lk_conn_drop(&link->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
@@ -215,7 +217,7 @@ static void see_silence(lk_link *link, int64_t now_us) {
 }
 
 /* Behind a name that leads to another server by now, this one may be told nothing any more. */
-static void see_distrust(lk_link *link, int64_t now_us) {
+static void see_distrust(lk_link *link, int64_t now_us) LK_REQUIRES(lk_channels_held) {
   if (!link->up || link->up_us >= lk_node_distrusted_us(link->node)) return;
   lk_conn_drop(&link->conn, now_us, LK_UNREACHABLE, "calls go over a new connection by now");
 }
@@ -225,7 +227,7 @@ static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
   redisReply *reply;
   (void)wish;
   int64_t now_us = lk_clock_us();
-  lk_mutex_lock(&link->channels->mutex);
+  lk_channels_lock(link->channels);
   lk_conn *conn = &link->conn;
   bool was_down = conn->state == LK_CONN_DOWN;
   lk_conn_step(conn, revents, now_us);
@@ -239,14 +241,14 @@ static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
   }
   lk_link_notice(link);
   if (conn->state == LK_CONN_DOWN && !was_down) tell_joiners(link);
-  lk_mutex_unlock(&link->channels->mutex);
+  lk_channels_unlock(link->channels);
 }
 
 static void link_watch(lk_watched *watched, lk_wish *out) {
   lk_link *link = LK_OF(lk_link, watched, watched);
   int64_t now_us = lk_clock_us();
   *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
-  lk_mutex_lock(&link->channels->mutex);
+  lk_channels_lock(link->channels);
   lk_conn *conn = &link->conn;
   lk_link_notice(link); /* it may have been lost since the last look */
   bool needed = !link->channels->shut && link->wanted > 0;
@@ -264,7 +266,7 @@ static void link_watch(lk_watched *watched, lk_wish *out) {
   }
   out->fd = conn->fd;
   out->events = lk_conn_events(conn);
-  lk_mutex_unlock(&link->channels->mutex);
+  lk_channels_unlock(link->channels);
 }
 
 lk_link *lk_link_to(lk_channels *channels, lk_node *node) {
