@@ -28,14 +28,15 @@ typedef struct lk_cluster {
   atomic_bool knows_shards; /* has a server said whether there are sharded channels? */
   lk_job job;
   lk_timer timer;
-  lk_mutex mutex; /* guards what follows */
+  lk_mutex mutex; /* guards what follows, up to what is of whoever fetches */
   bool fetching;
   bool again;      /* something was doubtful meanwhile */
-  lk_node *asked;  /* whose answer is awaited */
-  size_t turn;     /* whom to ask next */
-  size_t tried;    /* in this fetch */
   int64_t next_us; /* no fetch begins before */
   int64_t pause_us;
+  /* Of whoever fetches, who needs no mutex for it: it is handed on with `fetching`, and with the request. */
+  lk_node *asked; /* whose answer is awaited */
+  size_t turn;    /* whom to ask next */
+  size_t tried;   /* in this fetch */
 } lk_cluster;
 
 static lk_cluster *cluster_of(lk_route *route) { return (lk_cluster *)route; }
