@@ -60,7 +60,7 @@ static const char *watch_owner(const lk_watch *watch, char owner[LK_OWNER_SIZE])
   return owner;
 }
 
-static void trace_deadline(const lk_watch *watch) {
+static void trace_deadline(const lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   char owner[LK_OWNER_SIZE];
   if (watch->phase == LK_PHASE_ENDED) return;
   LK_TRACE(watch->renewal->client->trace, "deadline", lk_clock_us(),
@@ -79,8 +79,8 @@ static void watch_drop(lk_watch *watch) {
   lk_client_drop(client);
 }
 
-/* With the client's mutex held, here and in the functions that are not public. */
-static void lose(lk_watch *watch, lk_lost_reason reason) {
+static void lose(lk_watch *watch, lk_lost_reason reason)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   char owner[LK_OWNER_SIZE];
   if (watch->phase == LK_PHASE_ENDED) return;
   watch->phase = LK_PHASE_ENDED;
@@ -92,13 +92,14 @@ static void lose(lk_watch *watch, lk_lost_reason reason) {
 }
 
 /* The lease may have ended while this process did not run; whoever looks first says so. */
-static void notice_end(lk_watch *watch, int64_t now_us) {
+static void notice_end(lk_watch *watch, int64_t now_us) LK_REQUIRES(watch->renewal->client->mutex) {
   if (now_us < watch->deadline_us) return;
   bool tried = watch->unanswered || watch->phase != LK_PHASE_SLEEPING;
   lose(watch, tried ? LK_LOST_UNREACHABLE : LK_LOST_EXPIRED);
 }
 
-static lk_next watch_next(lk_watch *watch, int64_t now_us, unsigned happened) {
+static lk_next watch_next(lk_watch *watch, int64_t now_us, unsigned happened)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   if (now_us >= watch->deadline_us) happened |= LK_HAPPENED_OVER;
   lk_next next = lk_phase_next(LK_WATCHES, (lk_phase)watch->phase, happened);
   if (next == LK_NEXT_LOSE) notice_end(watch, now_us);
@@ -109,12 +110,12 @@ static bool renews(const lk_watch *watch) { return watch->renewal->bound || watc
 
 /* How much sooner a renewal may go out to travel with others: an eighth of the interval. One that is
  * tried again keeps its pause. */
-static int64_t slack_us(const lk_watch *watch) {
+static int64_t slack_us(const lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   return watch->unanswered ? 0 : watch->lease_us / 3 / SLACK_PART;
 }
 
 /* false: no memory. */
-static bool set_timer(lk_watch *watch) {
+static bool set_timer(lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   int64_t at_us = watch->deadline_us;
   uint32_t early_ms = 0;
   if (renews(watch) && watch->phase == LK_PHASE_SLEEPING && watch->renew_us < at_us) {
@@ -125,14 +126,15 @@ static bool set_timer(lk_watch *watch) {
 }
 
 /* Whose end nobody would notice counts as lost. */
-static void plan(lk_watch *watch) {
+static void plan(lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   if (watch->phase == LK_PHASE_ENDED) return;
   if (!set_timer(watch)) lose(watch, LK_LOST_EXPIRED);
 }
 
 /* ---------------------------------------------------------------------------------- renewal -- */
 
-static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_ms) {
+static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_ms)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   lk_company company = (lk_company)watch->company;
   int64_t deadline_us = sent_us + lk_believed_us(lease_us, drift_ms, company);
   int64_t certain_us = sent_us + lk_believed_us(lease_us, drift_ms, LK_COMPANY_FOREIGN);
@@ -142,7 +144,8 @@ static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t d
   trace_deadline(watch);
 }
 
-static void renew_after(lk_watch *watch, int64_t sent_us) {
+static void renew_after(lk_watch *watch, int64_t sent_us)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   int64_t pause_us = watch->lease_us / 3;
   bool shared = watch->company != LK_COMPANY_NONE;
   if (shared && pause_us > LK_FOREIGN_WATCHDOG_US / 3) pause_us = LK_FOREIGN_WATCHDOG_US / 3;
@@ -154,7 +157,8 @@ static const char *renewal_script(const lk_renewal *by) {
 }
 
 /* Without memory the reason of the loss has to do. met: what a good answer came to. */
-static void note_refusal(lk_watch *watch, const lk_answer *answer, lk_status met) {
+static void note_refusal(lk_watch *watch, const lk_answer *answer, lk_status met)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   if (watch->lost != LK_LOST_NOT) return;
   if (!watch->refused) watch->refused = malloc(sizeof *watch->refused);
   if (!watch->refused) return;
@@ -166,7 +170,8 @@ static void note_refusal(lk_watch *watch, const lk_answer *answer, lk_status met
   }
 }
 
-static void retry_later(lk_watch *watch, const lk_answer *answer, lk_status met, int64_t now_us) {
+static void retry_later(lk_watch *watch, const lk_answer *answer, lk_status met, int64_t now_us)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   int64_t pause_us = watch->lease_us / RETRY_PART;
   if (pause_us < RETRY_MIN_US) pause_us = RETRY_MIN_US;
   if (pause_us > RETRY_MAX_US) pause_us = RETRY_MAX_US;
@@ -175,7 +180,8 @@ static void retry_later(lk_watch *watch, const lk_answer *answer, lk_status met,
   note_refusal(watch, answer, met);
 }
 
-static void count_renewal(lk_watch *watch, int64_t sent_us) {
+static void count_renewal(lk_watch *watch, int64_t sent_us)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   watch->lease_us = watch->renewal->lease_us;
   extend(watch, sent_us, watch->lease_us, watch->renewal->drift_ms);
   watch->unanswered = false;
@@ -183,7 +189,8 @@ static void count_renewal(lk_watch *watch, int64_t sent_us) {
   renew_after(watch, sent_us);
 }
 
-static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
+static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   lk_company company = (lk_company)watch->company;
   lk_lost_reason reason = LK_LOST_NOT;
   lk_status status = answer->status;
@@ -263,7 +270,7 @@ static void renewed(void *user, lk_answer *answer) {
   }
 }
 
-static int64_t command_us(const lk_watch *watch) {
+static int64_t command_us(const lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   int64_t third_us = watch->lease_us / 3;
   return third_us < watch->renewal->client->command_us ? third_us
                                                        : watch->renewal->client->command_us;
@@ -356,14 +363,15 @@ lk_watch *lk_watch_new(const lk_renewal *renewal, lk_company company, void *user
   return watch;
 }
 
-bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
+bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   watch->lease_us = lease_us;
   extend(watch, sent_us, lease_us, watch->renewal->drift_ms);
   renew_after(watch, sent_us);
   return set_timer(watch);
 }
 
-int64_t lk_watch_left_ms(lk_watch *watch) {
+int64_t lk_watch_left_ms(lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   int64_t now_us = lk_clock_us();
   if (!watch) return 0;
   notice_end(watch, now_us);
@@ -378,15 +386,15 @@ int64_t lk_watch_remaining_ms(lk_watch *watch) {
   return left_ms;
 }
 
-int64_t lk_watch_lease_ms(const lk_watch *watch) {
+int64_t lk_watch_lease_ms(const lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   return watch && watch->lost == LK_LOST_NOT ? watch->lease_us / 1000 : 0;
 }
 
-int64_t lk_watch_deadline_us(const lk_watch *watch) {
+int64_t lk_watch_deadline_us(const lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   return watch->lost == LK_LOST_NOT ? watch->deadline_us : 0;
 }
 
-lk_lost_reason lk_watch_look(lk_watch *watch) {
+lk_lost_reason lk_watch_look(lk_watch *watch) LK_REQUIRES(watch->renewal->client->mutex) {
   if (!watch) return LK_LOST_NOT;
   notice_end(watch, lk_clock_us());
   return (lk_lost_reason)watch->lost;
@@ -404,7 +412,8 @@ const lk_error *lk_watch_why(const lk_watch *watch) {
   return watch->refused && watch->refused->status != LK_OK ? watch->refused : NULL;
 }
 
-lk_status lk_watch_trouble(const lk_watch *watch, lk_error *error) {
+lk_status lk_watch_trouble(const lk_watch *watch, lk_error *error)
+    LK_REQUIRES(watch->renewal->client->mutex) {
   const lk_error *why = watch ? lk_watch_why(watch) : NULL;
   if (!why) return lk_succeed(error);
   if (error) *error = *why;
@@ -427,7 +436,7 @@ void lk_watch_close(lk_watch *watch) {
 }
 
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_ms,
-                     lk_company company) {
+                     lk_company company) LK_REQUIRES(watch->renewal->client->mutex) {
   notice_end(watch, lk_clock_us());
   watch->company = (uint8_t)company;
   if (lease_us > watch->lease_us) watch->lease_us = lease_us;
@@ -435,4 +444,7 @@ void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t
   plan(watch);
 }
 
-void lk_watch_lose(lk_watch *watch, lk_lost_reason reason) { lose(watch, reason); }
+void lk_watch_lose(lk_watch *watch, lk_lost_reason reason)
+    LK_REQUIRES(watch->renewal->client->mutex) {
+  lose(watch, reason);
+}
