@@ -36,8 +36,8 @@ void lk_saying_add(lk_saying *saying, const lk_member *members, size_t count) {
   lk_json_text(&saying->json, "}");
 }
 
-/* With the client's mutex held. */
-static void say_list(const lk_client *client, lk_telling what, lk_saying *saying) {
+static void say_list(const lk_client *client, lk_telling what, lk_saying *saying)
+    LK_REQUIRES(client->mutex) {
   saying->in_list = 0;
   lk_json_text(&saying->json, what == LK_TELL_HOLDS ? ",\"holds\":[" : ",\"waits\":[");
   if (client->holds.tell) client->holds.tell(client, (int)what, saying);
@@ -45,9 +45,9 @@ static void say_list(const lk_client *client, lk_telling what, lk_saying *saying
   lk_json_text(&saying->json, "]");
 }
 
-/* With the client's mutex held. What is waited for comes first: a client that has not the room for all that it holds
+/* What is waited for comes first: a client that has not the room for all that it holds
  * tells at least why it does not get on. */
-static void say_all(const lk_asked *ask, lk_saying *saying) {
+static void say_all(const lk_asked *ask, lk_saying *saying) LK_REQUIRES(ask->client->mutex) {
   const lk_client *client = ask->client;
   const lk_member head[] = {LK_NUMBER("answer", 1), LK_TEXT("client", client->settings.name),
                             LK_TEXT("uuid", client->uuid),
@@ -59,8 +59,8 @@ static void say_all(const lk_asked *ask, lk_saying *saying) {
     const char *within = strlen(ask->within) < ROOM / 2 ? ask->within : "";
     lk_json_string(&saying->json, within, strlen(within));
   }
-  say_list(client, LK_TELL_WAITS, saying);
-  say_list(client, LK_TELL_HOLDS, saying);
+  say_list(ask->client, LK_TELL_WAITS, saying);
+  say_list(ask->client, LK_TELL_HOLDS, saying);
   const lk_member tail = LK_NUMBER("left_out", (int64_t)saying->left_out);
   lk_json_members(&saying->json, ",", &tail, 1);
   lk_json_text(&saying->json, "}");
@@ -94,12 +94,12 @@ static void answer(lk_job *job) {
     free(saying.json.text);
     return;
   }
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&ask->client->mutex);
   const size_t count = ask->count;
   memcpy(channels, ask->channels, sizeof channels);
   ask->count = 0;
   say_all(ask, &saying);
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&ask->client->mutex);
   for (size_t i = 0; i < count; i++) publish(client, channels[i], &saying);
   lk_client_leave(client);
   free(saying.json.text);

@@ -82,8 +82,8 @@ static void end_missing(started *s) {
   finish_started(s, &answer);
 }
 
-/* With the client's mutex held. Whoever takes it out of the list goes on with it. */
-static bool eval_start_unlist(started *s) {
+/* Whoever takes it out of the list goes on with it. */
+static bool eval_start_unlist(started *s) LK_REQUIRES(s->sending.client->mutex) {
   bool mine = s->at != NULL;
   if (mine) LK_LIST_TAKE(s);
   return mine;
@@ -98,10 +98,9 @@ static bool load_and_send(started *s) {
 
 static void paused(lk_timer *timer) {
   started *s = LK_OF(started, timer, timer);
-  lk_client *client = s->sending.client;
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&s->sending.client->mutex);
   bool mine = eval_start_unlist(s);
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&s->sending.client->mutex);
   if (!mine) return;
   if (lk_clock_us() >= s->sending.deadline_us) {
     end_missing(s);
@@ -124,7 +123,7 @@ static bool pause_started(started *s) {
 static started *next_pausing(lk_client *client) {
   lk_mutex_lock(&client->mutex);
   started *s = client->pausing;
-  if (s) eval_start_unlist(s);
+  if (s) LK_LIST_TAKE(s);
   lk_mutex_unlock(&client->mutex);
   return s;
 }

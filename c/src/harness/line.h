@@ -26,6 +26,7 @@ bool lk_line_join(lk_line *line, lk_place *place);
 lk_place *lk_line_leave(lk_line *line, lk_place *place);
 /* Each place of every line, with its number in it, from 1. */
 void lk_lines_each(const lk_client *client,
-                   void (*each)(const lk_place *place, size_t number, void *user), void *user);
+                   void (*each)(const lk_place *place, size_t number, void *user), void *user)
+    LK_REQUIRES(client->mutex);
 
 #endif

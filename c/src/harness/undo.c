@@ -145,7 +145,7 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   send_step(undo);
 }
 
-static bool is_calling(const lk_client *client) {
+static bool is_calling(const lk_client *client) LK_REQUIRES(client->mutex) {
   const lk_undo *undo = client->undos;
   while (undo && !undo->calling) undo = undo->next;
   return undo != NULL;
