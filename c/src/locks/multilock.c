@@ -203,15 +203,14 @@ static bool multi_is_held(const lk_multilock *multi, uint64_t caller_id) {
   return false;
 }
 
-/* With the mutex. */
-static void drop_majority(lk_multilock *multi, lk_majority *m) {
+static void drop_majority(lk_multilock *multi, lk_majority *m) LK_REQUIRES(multi->mutex) {
   LK_LIST_TAKE(m);
   multi->majority_count--;
   free(m);
 }
 
 /* A caller that was freed, or a client that was closed, has let go of its members. */
-static void sweep_majorities(lk_multilock *multi) {
+static void sweep_majorities(lk_multilock *multi) LK_REQUIRES(multi->mutex) {
   for (lk_majority *m = multi->majorities, *next; m; m = next) {
     next = m->next;
     if (!multi_is_held(multi, m->round_id)) drop_majority(multi, m);
@@ -462,10 +461,12 @@ lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum, lk
 
 void lk_multilock_close(lk_multilock *multi) {
   if (!multi) return;
-  while (multi->majorities) {
+  lk_majority *m;
+  while ((m = multi->majorities) != NULL) {
     /* Nobody else knows under which number they are held: they would be renewed, and not released. */
-    lk_members_let_go(multi->members, multi->count, multi->majorities->round_id);
-    drop_majority(multi, multi->majorities);
+    lk_members_let_go(multi->members, multi->count, m->round_id);
+    multi->majorities = m->next;
+    free(m);
   }
   lk_mutex_destroy(&multi->mutex);
   free(multi->members);
