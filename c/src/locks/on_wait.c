@@ -73,8 +73,8 @@ static wanted *on_wait_place_of(lk_waits *waits, lk_kind kind, const char *name)
   return empty;
 }
 
-/* With the client's mutex held. */
-static void note(lk_waits *waits, lk_kind kind, const char *name, int64_t began_us, uint64_t news) {
+static void note(lk_waits *waits, lk_kind kind, const char *name, int64_t began_us, uint64_t news)
+    LK_REQUIRES(waits->client->mutex) {
   wanted *one = on_wait_place_of(waits, kind, name);
   if (!one || lk_clock_us() - began_us < waits->after_us) return;
   if (!*one->name) {
@@ -89,7 +89,8 @@ static void note(lk_waits *waits, lk_kind kind, const char *name, int64_t began_
   one->news = news;
 }
 
-static void note_place(const lk_place *place, size_t number, void *user) {
+static void note_place(const lk_place *place, size_t number, void *user)
+    LK_REQUIRES(((const lk_waits *)user)->client->mutex) {
   const lk_counting *c = LK_OF(lk_counting, place, place);
   static const char permits[] = "permit/";
   if (number != 1 || !c->joined_us) return;
@@ -98,15 +99,14 @@ static void note_place(const lk_place *place, size_t number, void *user) {
 }
 
 static void look(lk_waits *waits) {
-  lk_client *client = waits->client;
   for (size_t i = 0; i < LK_WAITS_MAX; i++) waits->list[i].waits = false;
-  lk_mutex_lock(&client->mutex);
-  for (const lk_record *record = client->holds.all; record; record = record->next) {
+  lk_mutex_lock(&waits->client->mutex);
+  for (const lk_record *record = waits->client->holds.all; record; record = record->next) {
     const lk_attempt *first = record->first;
     if (first) note(waits, record->kind, record->name, first->began_us, record->news);
   }
-  lk_lines_each(client, note_place, waits);
-  lk_mutex_unlock(&client->mutex);
+  lk_lines_each(waits->client, note_place, waits);
+  lk_mutex_unlock(&waits->client->mutex);
   for (size_t i = 0; i < LK_WAITS_MAX; i++) {
     if (!waits->list[i].waits) *waits->list[i].name = '\0';
   }

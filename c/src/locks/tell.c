@@ -53,7 +53,8 @@ static void tell_attempts(const lk_record *record, int64_t now_us, lk_saying *sa
   }
 }
 
-static void tell_locks(const lk_client *client, int what, lk_saying *saying) {
+static void tell_locks(const lk_client *client, int what, lk_saying *saying)
+    LK_REQUIRES(client->mutex) {
   const int64_t now_us = lk_clock_us();
   for (const lk_record *record = client->holds.all; record; record = record->next) {
     if (what == LK_TELL_HOLDS) {
@@ -100,7 +101,8 @@ static void tell_permit(const lk_permit *permit, lk_saying *saying) {
   }
 }
 
-static void tell_counters(const lk_client *client, int what, lk_saying *saying) {
+static void tell_counters(const lk_client *client, int what, lk_saying *saying)
+    LK_REQUIRES(client->mutex) {
   telling to = {.saying = saying, .now_us = lk_clock_us()};
   if (what == LK_TELL_WAITS) {
     lk_lines_each(client, tell_place, &to);
