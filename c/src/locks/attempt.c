@@ -137,20 +137,19 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, co
 /* Many may hold a shared kind, so who comes while nobody is known to wait need not stand in line for
  * the answer of another, nor while those in line are let in; nor who may read since it writes, for whom
  * the others in line wait. */
-static bool may_pass(const lk_attempt *a, bool beside) {
+static bool may_pass(const lk_attempt *a, bool beside) LK_REQUIRES(a->base.op.client->mutex) {
   const lk_record *record = a->lock->record;
   return a->lock->row->shares && (beside || !record->first || record->open);
 }
 
 void lk_attempt_start(lk_attempt *a) {
-  lk_client *client = a->base.op.client;
   bool first = true;
   attempt_trace_begin(a);
   bool beside = lk_attempt_is_beside(a);
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   bool own_flow = a->flow == a->lock->row->flow;
   a->base.in_line = a->base.wait_ms != 0 && own_flow && !may_pass(a, beside);
   if (a->base.in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   lk_steps_start(&a->base.steps, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
 }

@@ -62,11 +62,11 @@ void lk_attempt_undo(lk_attempt *a) {
 void lk_attempt_name(lk_attempt *a) {
   lk_client *client = a->base.op.client;
   lk_channels_unlisten(client->channels, &a->own);
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   lk_beats_forget(a); /* from here on no heartbeat is sent under the old one */
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
   a->told = 0;
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   a->stray = a->late = a->inherits = false;
   a->announced_us = 0;
 }

@@ -36,7 +36,7 @@ void lk_beats_forget(lk_attempt *a) {
   a->beat.answered = false;
 }
 
-static void beats_list(lk_attempt *a) {
+static void beats_list(lk_attempt *a) LK_REQUIRES(a->base.op.client->mutex) {
   a->beat.due_us = a->look_us;
   LK_LINE_JOIN(&a->lock->record->asleep, &a->beat);
   a->beat.listed = true;
@@ -78,8 +78,9 @@ static void beats_join(beats *b, lk_attempt *a) {
   b->who[b->count++] = a;
 }
 
-/* With the client's mutex held. Those with another heartbeat have senders of their own. */
-static void beats_take_along(beats *b, const lk_attempt *sender) {
+/* Those with another heartbeat have senders of their own. */
+static void beats_take_along(beats *b, const lk_attempt *sender)
+    LK_REQUIRES(sender->base.op.client->mutex) {
   int64_t heartbeat_us = sender->lock->heartbeat_us;
   int64_t soon_us = lk_clock_us() + heartbeat_us / 6; /* half of what is between two of them */
   lk_beat *beat = sender->lock->record->asleep.first;
@@ -157,16 +158,15 @@ static lk_status beats_start(beats *b, const lk_attempt *sender) {
 
 bool lk_beats_send(lk_attempt *a) {
   static const lk_heard unsent = {.status = LK_NOMEM};
-  lk_client *client = a->base.op.client;
-  beats *b = beats_new(client);
-  lk_mutex_lock(&client->mutex);
+  beats *b = beats_new(a->base.op.client);
+  lk_mutex_lock(&a->base.op.client->mutex);
   const bool out = a->beat.under_way != NULL;
   beats_unlist(a);
   if (b && !out) beats_join(b, a);
   if (b && !out) beats_take_along(b, a);
   const bool along = b && b->count > 1;
   if (!out && !along) lk_beats_forget(a);
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   if (!along) {
     if (b) beats_drop(b);
   } else if (beats_start(b, a) != LK_OK) {

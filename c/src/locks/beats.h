@@ -14,10 +14,10 @@ void lk_beats_sleep(lk_attempt *a);
 /* For a step whose heartbeat is due. true: it is under way among others', and its answer is news. false: there are
  * no others, or no memory, and it goes out by itself. */
 bool lk_beats_send(lk_attempt *a);
-/* With the client's mutex held: what came of it, once. false: nothing yet. An outcome other than 0: it does not
+/* What came of it, once. false: nothing yet. An outcome other than 0: it does not
  * wait, and has to ask by itself what became of it. */
-bool lk_beats_take(lk_attempt *a, lk_heard *heard);
-/* With the client's mutex held: it asks by itself, or ends. It is on no list, and what is under way is not told to it. */
-void lk_beats_forget(lk_attempt *a);
+bool lk_beats_take(lk_attempt *a, lk_heard *heard) LK_REQUIRES(a->base.op.client->mutex);
+/* It asks by itself, or ends. It is on no list, and what is under way is not told to it. */
+void lk_beats_forget(lk_attempt *a) LK_REQUIRES(a->base.op.client->mutex);
 
 #endif

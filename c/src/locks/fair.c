@@ -66,7 +66,8 @@ static void fair_refuse(lk_lock *lock, uint64_t ticket) {
 /* Nobody waits under this name. Does it have what it was given? The message may come after the answer that said so:
  * while its release is under way, too, which is to be answered before anything else is done for that name; and when its
  * caller has been freed, which leaves it its lease. */
-static void fair_told_late(const lk_record *record, uint64_t ticket) {
+static void fair_told_late(const lk_record *record, uint64_t ticket)
+    LK_REQUIRES(record->client->mutex) {
   lk_hold *leaving = lk_record_leaving_as(record, ticket);
   if (leaving) {
     leaving->told_again = true;
@@ -87,7 +88,8 @@ static uint64_t ticket_in(lk_bytes payload) {
   return ticket;
 }
 
-static void fair_told(lk_record *record, lk_news news, lk_bytes payload) {
+static void fair_told(lk_record *record, lk_news news, lk_bytes payload)
+    LK_REQUIRES(record->client->mutex) {
   uint64_t ticket = news == LK_NEWS_MESSAGE ? ticket_in(payload) : 0;
   lk_attempt *a = record->first;
   if (news != LK_NEWS_MESSAGE) { /* a ticket may have been missed */
@@ -107,11 +109,12 @@ static void fair_told(lk_record *record, lk_news news, lk_bytes payload) {
 /* The channel of one name, on which a client of another kind says that the lock is free. */
 static void told_own(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
   lk_attempt *a = LK_OF(lk_attempt, own, listener);
+  lk_record *record = a->lock->record;
   (void)payload;
-  lk_mutex_lock(&a->base.op.client->mutex);
-  if (news == LK_NEWS_REFUSED) lk_waiters_deafen(a->lock->record, why);
+  lk_mutex_lock(&record->client->mutex);
+  if (news == LK_NEWS_REFUSED) lk_waiters_deafen(record, why);
   if (news != LK_NEWS_DEAF) fair_tell(a, TOLD_LOOK);
-  lk_mutex_unlock(&a->base.op.client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
 }
 
 /* ----------------------------------------------------------------------------------- listening -- */

@@ -141,10 +141,10 @@ lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
 
 void lk_lock_close(lk_lock *lock) {
   if (!lock || !lk_client_is_mine(lock->client)) return;
-  lk_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&lock->record->client->mutex);
   lock->closed = true;
   lk_record_forget_lock(lock->record, lock);
-  lk_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&lock->record->client->mutex);
   lk_lane_settle(&lock->client->events, &lock->lane);
   lk_lock_drop(lock);
 }

@@ -61,25 +61,25 @@ static const lk_held_type held_by_caller = {.keep = keep_among, .let_go = let_go
 
 static void clear(lk_client *client);
 
-void lk_hold_put(lk_hold *hold, lk_watch *watch) {
+void lk_hold_put(lk_hold *hold, lk_watch *watch) LK_REQUIRES(hold->lock->record->client->mutex) {
   lk_lock *lock = hold->lock;
   hold->watch = watch;
   lock->holds++;
-  lk_record_add(lock->record, hold);
+  lk_record_add(hold->lock->record, hold);
   lock->client->holds.count++;
   lock->client->holds.clear = clear;
   hold->among.type = &held_by_caller;
   lk_caller_add(hold->caller, &hold->among);
 }
 
-lk_watch *lk_hold_take(lk_hold *hold) {
+lk_watch *lk_hold_take(lk_hold *hold) LK_REQUIRES(hold->lock->record->client->mutex) {
   lk_lock *lock = hold->lock;
   lk_watch *watch = hold->watch;
   if (!watch) return NULL;
   hold->watch = NULL;
   hold->unheard = true;
   lock->holds--;
-  lk_record_remove(lock->record, hold);
+  lk_record_remove(hold->lock->record, hold);
   lock->client->holds.count--;
   lk_caller_remove(hold->caller, &hold->among);
   return watch;
@@ -103,21 +103,21 @@ void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason los
   lk_span_note(hold->lock->client, hold->origin, &span, hold->lock->record->name, owner);
 }
 
-/* With the client's mutex held. */
-static void holds_count_loss(lk_hold *hold) {
+static void holds_count_loss(lk_hold *hold) LK_REQUIRES(hold->lock->record->client->mutex) {
   lk_lock *lock = hold->lock;
   if (!hold->loss_counted) lk_count_up(&lock->client->counts->kinds[lock->row->kind].lost);
   hold->loss_counted = true;
 }
 
 void lk_hold_count_loss(lk_hold *hold) {
-  lk_mutex_lock(&hold->lock->client->mutex);
+  lk_mutex_lock(&hold->lock->record->client->mutex);
   holds_count_loss(hold);
-  lk_mutex_unlock(&hold->lock->client->mutex);
+  lk_mutex_unlock(&hold->lock->record->client->mutex);
 }
 
 /* The message of a grant may come later than the answer that said so, and is not to end the lease. */
-static void note_left(lk_holds *holds, const lk_hold *hold) {
+static void note_left(const lk_hold *hold) LK_REQUIRES(hold->lock->record->client->mutex) {
+  lk_holds *holds = &hold->lock->client->holds;
   lk_left_hold *left = &holds->left[holds->left_turn++ % LK_LEFT_MAX];
   *left = (lk_left_hold){hold->serial, lk_watch_deadline_us(hold->watch)};
 }
@@ -132,12 +132,11 @@ bool lk_hold_was_let_go(const lk_client *client, uint64_t serial) {
 }
 
 void lk_hold_let_go(lk_hold *hold) {
-  lk_client *client = hold->lock->client;
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&hold->lock->record->client->mutex);
   if (lk_watch_look(hold->watch) != LK_LOST_NOT) holds_count_loss(hold);
-  if (hold->watch && hold->lock->row->queues) note_left(&client->holds, hold);
+  if (hold->watch && hold->lock->row->queues) note_left(hold);
   lk_watch *watch = lk_hold_take(hold);
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&hold->lock->record->client->mutex);
   if (!watch) return;
   lk_hold_note_span(hold, LK_CANCELLED, LK_LOST_NOT);
   lk_hold_end(hold, watch);
@@ -164,7 +163,7 @@ void lk_hold_extend(lk_hold *hold, const lk_lock *by, int64_t sent_us, lk_compan
   lk_mutex_unlock(&client->mutex);
 }
 
-int64_t lk_hold_longest_us(const lk_hold *hold) {
+int64_t lk_hold_longest_us(const lk_hold *hold) LK_REQUIRES(hold->lock->record->client->mutex) {
   int64_t longest_us = (int64_t)hold->longest_s * SECOND_US;
   return longest_us > hold->lock->lease_us ? longest_us : hold->lock->lease_us;
 }
@@ -213,13 +212,12 @@ static void clear(lk_client *client) {
 void lk_lock_tell_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_hold *hold = user;
   lk_lock *lock = hold->lock;
-  lk_client *client = lock->client;
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&hold->lock->record->client->mutex);
   holds_count_loss(hold);
   bool tell = !hold->unheard && lock->on_lost;
   lk_caller *caller = tell ? hold->caller : NULL; /* it may be freed as soon as the mutex is */
   lk_caller_keep(caller);
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&hold->lock->record->client->mutex);
   if (!tell) return;
   char owner[LK_OWNER_SIZE];
   lk_hold_owner(hold, owner);
@@ -256,12 +254,12 @@ bool lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   }
   atomic_init(&hold->refs, 2); /* the table's, and the watch's */
   lk_lock_keep(lock);
-  lk_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&hold->lock->record->client->mutex);
   bool is_kept =
       atomic_load(grant->hurried) == LK_OK && lk_watch_run(watch, grant->sent_us, grant->lease_us);
   hold->unheard = lock->closed;
   if (is_kept) lk_hold_put(hold, watch);
-  lk_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&hold->lock->record->client->mutex);
   if (!is_kept) lk_hold_end(hold, watch);
   return is_kept;
 }

@@ -27,8 +27,8 @@ lk_watch *lk_hold_take(lk_hold *hold);
 void lk_hold_end(lk_hold *hold, lk_watch *watch);
 /* Both: it ends with its lease. */
 void lk_hold_let_go(lk_hold *hold);
-/* With the client's mutex held: was the hold of this name let go so lately, and does its lease last? */
-bool lk_hold_was_let_go(const lk_client *client, uint64_t serial);
+/* Was the hold of this name let go so lately, and does its lease last? */
+bool lk_hold_was_let_go(const lk_client *client, uint64_t serial) LK_REQUIRES(client->mutex);
 /* It is lost: counted once, whoever notices. */
 void lk_hold_count_loss(lk_hold *hold);
 /* It has ended so: what its span says. */

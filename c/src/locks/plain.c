@@ -57,11 +57,11 @@ static bool rest(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   int64_t now_us = lk_clock_us();
   if (!lock->row->always_told || lock->row->shares || lock->announces || lock->spins) return false;
-  lk_mutex_lock(&a->base.op.client->mutex);
+  lk_mutex_lock(&record->client->mutex);
   int64_t until_us = lk_record_held_until_us(record);
   bool heard = record->hearing == LK_HEARING_YES;
   a->news_seen = record->news;
-  lk_mutex_unlock(&a->base.op.client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
   if (!heard || until_us <= now_us) return false;
   if (until_us > now_us + a->lock->recheck_us) until_us = now_us + a->lock->recheck_us;
   a->base.last = LK_BUSY;

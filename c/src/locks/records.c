@@ -19,26 +19,27 @@ static int by_kind_and_name(const void *a, const void *b) {
   return strcmp(left->name, right->name);
 }
 
-static lk_record *find_or_add(lk_holds *holds, lk_kind kind, const char *name) {
+static lk_record *find_or_add(lk_client *client, lk_kind kind, const char *name)
+    LK_REQUIRES(client->mutex) {
   lk_record probe = {.kind = kind, .name = (char *)(uintptr_t)name};
-  void *node = tfind(&probe, &holds->tree, by_kind_and_name);
+  void *node = tfind(&probe, &client->holds.tree, by_kind_and_name);
   if (node) return *(lk_record **)node;
   lk_record *record = calloc(1, sizeof *record);
   if (!record) return NULL;
   record->kind = kind;
   record->name = strdup(name);
-  if (!record->name || !tsearch(record, &holds->tree, by_kind_and_name)) {
+  if (!record->name || !tsearch(record, &client->holds.tree, by_kind_and_name)) {
     free(record->name);
     free(record);
     return NULL;
   }
-  LK_LIST_PUT(&holds->all, record);
+  LK_LIST_PUT(&client->holds.all, record);
   return record;
 }
 
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
   lk_mutex_lock(&client->mutex);
-  lk_record *record = find_or_add(&client->holds, kind, name);
+  lk_record *record = find_or_add(client, kind, name);
   if (record) {
     if (!record->client) record->client = client; /* once: listeners read it without the mutex */
     record->handles++;
@@ -47,11 +48,10 @@ lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
   return record;
 }
 
-/* With the client's mutex held. */
-static void free_if_unused(lk_holds *holds, lk_record *record) {
+static void free_if_unused(lk_client *client, lk_record *record) LK_REQUIRES(client->mutex) {
   if (record->handles > 0 || record->holds) return;
   LK_LIST_TAKE(record);
-  tdelete(record, &holds->tree, by_kind_and_name);
+  tdelete(record, &client->holds.tree, by_kind_and_name);
   free(record->deaf);
   free(record->name);
   free(record);
@@ -60,7 +60,7 @@ static void free_if_unused(lk_holds *holds, lk_record *record) {
 void lk_record_close(lk_client *client, lk_record *record) {
   lk_mutex_lock(&client->mutex);
   record->handles--;
-  free_if_unused(&client->holds, record);
+  free_if_unused(client, record);
   lk_mutex_unlock(&client->mutex);
 }
 
@@ -93,7 +93,8 @@ lk_hold *lk_record_hold_of(const lk_record *record, uint64_t caller_id) {
 }
 
 /* Where the caller's way comes to this hold, or (NULL) ends. */
-static lk_hold **records_place_of(lk_record *record, uint64_t caller_id, const lk_hold *hold) {
+static lk_hold **records_place_of(lk_record *record, uint64_t caller_id, const lk_hold *hold)
+    LK_REQUIRES(record->client->mutex) {
   lk_hold **at = &record->holds;
   for (uint64_t bits = caller_id; *at != hold; bits >>= 1) at = &(*at)->below[bits & 1];
   return at;

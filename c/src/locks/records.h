@@ -103,17 +103,19 @@ bool lk_record_owner_of(lk_client *client, lk_kind kind, const char *name, uint6
                         char owner[LK_OWNER_SIZE]);
 /* With the client's mutex held: what this caller holds, without a reference; NULL: nothing. */
 lk_hold *lk_record_hold_of(const lk_record *record, uint64_t caller_id);
-/* With the client's mutex held: until when the record is certain to be held by this client; 0: it is
- * not known to be. */
-int64_t lk_record_held_until_us(const lk_record *record);
-/* With the client's mutex held: is it this name's? */
-bool lk_record_is_held_as(const lk_record *record, uint64_t serial);
-/* With the client's mutex held: the hold of this name whose release is under way; NULL: none. */
-lk_hold *lk_record_leaving_as(const lk_record *record, uint64_t serial);
-/* With the client's mutex held: into the record, and out of it. */
-void lk_record_add(lk_record *record, lk_hold *hold);
-void lk_record_remove(lk_record *record, const lk_hold *hold);
-/* With the client's mutex held: no hold of this record tells this handle of a loss any more. */
-void lk_record_forget_lock(lk_record *record, const lk_lock *lock);
+/* Until when the record is certain to be held by this client; 0: it is not known to be. */
+int64_t lk_record_held_until_us(const lk_record *record) LK_REQUIRES(record->client->mutex);
+/* Is it this name's? */
+bool lk_record_is_held_as(const lk_record *record, uint64_t serial)
+    LK_REQUIRES(record->client->mutex);
+/* The hold of this name whose release is under way; NULL: none. */
+lk_hold *lk_record_leaving_as(const lk_record *record, uint64_t serial)
+    LK_REQUIRES(record->client->mutex);
+/* Into the record, and out of it. */
+void lk_record_add(lk_record *record, lk_hold *hold) LK_REQUIRES(record->client->mutex);
+void lk_record_remove(lk_record *record, const lk_hold *hold) LK_REQUIRES(record->client->mutex);
+/* No hold of this record tells this handle of a loss any more. */
+void lk_record_forget_lock(lk_record *record, const lk_lock *lock)
+    LK_REQUIRES(record->client->mutex);
 
 #endif

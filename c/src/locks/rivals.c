@@ -42,8 +42,10 @@ static bool listeners_in(const lk_answer *answer, int64_t *all, int64_t *eager) 
   return true;
 }
 
-/* With the mutex held. `all` and `eager` are of others. */
-static void rivals_note(lk_rivals *rivals, int64_t sent_us, int64_t all, int64_t eager) {
+/* `all` and `eager` are of others. */
+static void rivals_note(lk_record *record, int64_t sent_us, int64_t all, int64_t eager)
+    LK_REQUIRES(record->client->mutex) {
+  lk_rivals *rivals = &record->rivals;
   bool slow = all > eager;
   rivals->others = all;
   rivals->alone_us = all > 0 ? 0 : sent_us + COUNTS_US;
@@ -55,7 +57,7 @@ static void rivals_note(lk_rivals *rivals, int64_t sent_us, int64_t all, int64_t
 static void rivals_answered(void *user, lk_answer *answer) {
   lk_lock *lock = user;
   lk_channels *channels = lock->client->channels;
-  lk_rivals *rivals = &lock->record->rivals;
+  lk_record *record = lock->record;
   char mark[MARK_SIZE];
   int64_t all = 0, eager = 0;
   bool counted = listeners_in(answer, &all, &eager);
@@ -63,24 +65,25 @@ static void rivals_answered(void *user, lk_answer *answer) {
   name_mark(mark, lock->values.channel);
   if (lk_channels_is_heard(channels, lock->values.channel)) all--;
   if (lk_channels_is_heard(channels, mark)) eager--;
-  lk_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&record->client->mutex);
   if (counted) {
-    rivals_note(rivals, answer->sent_us, all, eager);
+    rivals_note(record, answer->sent_us, all, eager);
   } else {
-    rivals->asked_us = lk_clock_us() + NO_ANSWER_US;
+    record->rivals.asked_us = lk_clock_us() + NO_ANSWER_US;
   }
-  lk_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
   lk_lock_drop(lock);
 }
 
-/* With the mutex held: a hold was wanted again as soon as it was given back, or later. */
-static void count_eager(lk_rivals *rivals, bool soon) {
+/* A hold was wanted again as soon as it was given back, or later. */
+static void count_eager(lk_record *record, bool soon) LK_REQUIRES(record->client->mutex) {
+  lk_rivals *rivals = &record->rivals;
   if (soon && rivals->eager < EAGER_MOST) rivals->eager++;
   if (!soon) rivals->eager -= rivals->eager < EAGER_LOSS ? rivals->eager : EAGER_LOSS;
 }
 
-/* With the mutex held. */
-static bool is_due(lk_record *record, size_t limit, int64_t now_us) {
+static bool is_due(lk_record *record, size_t limit, int64_t now_us)
+    LK_REQUIRES(record->client->mutex) {
   lk_rivals *rivals = &record->rivals;
   bool hands_on = limit >= LIMIT_LEAST && record->handovers >= limit / 2;
   if (!hands_on && rivals->eager < EAGER_LEAST) return false;
@@ -127,8 +130,7 @@ size_t lk_rivals_limit(const lk_record *record, size_t limit) {
   return waiting;
 }
 
-/* With the mutex held. */
-static bool give(lk_record *record, int64_t now_us) {
+static bool give(lk_record *record, int64_t now_us) LK_REQUIRES(record->client->mutex) {
   lk_rivals *rivals = &record->rivals;
   rivals->gave_us = now_us;
   rivals->heard = 0;
@@ -151,11 +153,11 @@ void lk_rivals_give(lk_lock *lock, bool handed, size_t limit) {
   bool yields = false;
   if (lock->spins || lock->row->queues || !lock->row->always_told) return;
   int64_t now_us = lk_clock_us();
-  lk_mutex_lock(&lock->client->mutex);
-  if (handed) count_eager(&record->rivals, true);
+  lk_mutex_lock(&record->client->mutex);
+  if (handed) count_eager(record, true);
   bool due = is_due(record, handed ? limit : 0, now_us);
   if (!handed) yields = give(record, now_us);
-  lk_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
   if (yields) hear_less(lock);
   if (due) rivals_ask(lock);
 }
@@ -171,7 +173,7 @@ void lk_rivals_heard(lk_record *record) {
 void lk_rivals_tried(const lk_attempt *a, bool got) {
   lk_record *record = a->lock->record;
   lk_rivals *rivals = &record->rivals;
-  lk_mutex_lock(&a->base.op.client->mutex);
+  lk_mutex_lock(&record->client->mutex);
   if (rivals->yields) {
     bool came = !got || rivals->heard > 0;
     int64_t pause_us = rivals->bored_pause_us ? rivals->bored_pause_us : BORED_FIRST_US;
@@ -183,9 +185,9 @@ void lk_rivals_tried(const lk_attempt *a, bool got) {
   record->open = got;
   if (got) {
     record->handovers = 0;
-    count_eager(rivals, a->began_us < rivals->gave_us + SOON_US);
+    count_eager(record, a->began_us < rivals->gave_us + SOON_US);
   }
-  lk_mutex_unlock(&a->base.op.client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
 }
 
 /* -------------------------------------------------------------------------------------- marks -- */

@@ -12,7 +12,7 @@
  * after each turn of its own, to whoever comes: until as many releases were heard as others listen, or
  * none for a while.
  *
- * Everything here takes the client's mutex itself, unless it says that it is held.
+ * Everything here takes the client's mutex itself, unless it requires that it is held.
  */
 #ifndef LK_RIVALS_H
 #define LK_RIVALS_H
@@ -25,15 +25,14 @@ enum { LK_STAND_BACK_US = 5 * 1000 };
 /* The last level is about to be given back, or handed on in this process, as it may be `limit` times in a
  * row: ask ahead, if it is time. */
 void lk_rivals_give(lk_lock *lock, bool handed, size_t limit);
-/* With the mutex held: how often in a row it may, as far as is known now. */
-size_t lk_rivals_limit(const lk_record *record, size_t limit);
+/* How often in a row it may, as far as is known now. */
+size_t lk_rivals_limit(const lk_record *record, size_t limit) LK_REQUIRES(record->client->mutex);
 
 /* A try of this process got it, or found it held. */
 void lk_rivals_tried(const lk_attempt *a, bool got);
-/* With the mutex held: a release was heard. */
-void lk_rivals_heard(lk_record *record);
-/* A line of waiters begins or goes on to listen to the lock's channel; NULL: it ends. Its caller holds
- * the client's `listening`. */
-void lk_rivals_mark(lk_record *record, const char *channel);
+/* A release was heard. */
+void lk_rivals_heard(lk_record *record) LK_REQUIRES(record->client->mutex);
+/* A line of waiters begins or goes on to listen to the lock's channel; NULL: it ends. */
+void lk_rivals_mark(lk_record *record, const char *channel) LK_REQUIRES(record->client->listening);
 
 #endif

@@ -15,9 +15,8 @@ bool lk_waiters_join(lk_record *record, lk_attempt *a) {
 }
 
 lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
-  lk_client *client = record->client;
   lk_attempt *next = NULL;
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   bool first = record->first == a;
   lk_beats_forget(a);
   LK_LINE_LEAVE(record, a);
@@ -26,7 +25,7 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
     lk_op_keep(&next->base.op);
   }
   bool deserted = !record->first && record->hearing != LK_HEARING_NOT;
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   if (deserted) lk_waiters_listen(record, NULL);
   return next;
 }
@@ -42,8 +41,8 @@ void lk_waiters_follow(lk_attempt *a) {
 
 /* ---------------------------------------------------------------------------------- listening -- */
 
-/* With the client's mutex held. Who is told apart, or looks often enough, is not woken by it. */
-static void note_news(lk_record *record) {
+/* Who is told apart, or looks often enough, is not woken by it. */
+static void note_news(lk_record *record) LK_REQUIRES(record->client->mutex) {
   lk_attempt *first = record->first;
   record->news++;
   if (first && !first->flow->told) lk_steps_tell_later(&first->base.steps, LK_HAPPENED_NEWS);
@@ -82,7 +81,7 @@ void lk_waiters_deafen(lk_record *record, const lk_error *why) {
 lk_status lk_waiters_listen(lk_record *record, const char *channel) {
   lk_client *client = record->client;
   lk_status status = LK_OK;
-  lk_mutex_lock(&client->listening);
+  lk_mutex_lock(&record->client->listening);
   lk_mutex_lock(&client->mutex);
   bool had = record->hearing != LK_HEARING_NOT;
   bool refused = record->hearing == LK_HEARING_REFUSED;
@@ -105,15 +104,14 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel) {
     record->hearing = LK_HEARING_NOT;
     lk_mutex_unlock(&client->mutex);
   }
-  lk_mutex_unlock(&client->listening);
+  lk_mutex_unlock(&record->client->listening);
   return status;
 }
 
 /* ---------------------------------------------------------------------------------- hand-over -- */
 
 lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us) {
-  lk_client *client = record->client;
-  lk_mutex_lock(&client->mutex);
+  lk_mutex_lock(&record->client->mutex);
   lk_attempt *a = record->first;
   limit = lk_rivals_limit(record, limit);
   /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
@@ -131,7 +129,7 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
     record->handovers = 0;
     a = NULL;
   }
-  lk_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
   return a;
 }
 

@@ -9,8 +9,8 @@
 
 #include "locks/attempt.h"
 
-/* With the client's mutex held. true: it is the first. */
-bool lk_waiters_join(lk_record *record, lk_attempt *a);
+/* true: it is the first. */
+bool lk_waiters_join(lk_record *record, lk_attempt *a) LK_REQUIRES(a->base.op.client->mutex);
 /* Out of the line; takes the mutex. The new first, with a reference, if the place became free; the
  * channel is let go when nobody is left. */
 lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a);
@@ -22,8 +22,8 @@ void lk_waiters_follow(lk_attempt *a);
  * before: news is told to whoever is first, or to the flow.
  * LK_OK, LK_NOMEM. */
 lk_status lk_waiters_listen(lk_record *record, const char *channel);
-/* With the client's mutex held: a channel was refused that the line needs. */
-void lk_waiters_deafen(lk_record *record, const lk_error *why);
+/* A channel was refused that the line needs. */
+void lk_waiters_deafen(lk_record *record, const lk_error *why) LK_REQUIRES(record->client->mutex);
 
 /* What this client knew of the lock was wrong: whoever is first in line looks again. */
 void lk_waiters_look(lk_record *record);
