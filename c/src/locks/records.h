@@ -13,8 +13,8 @@ typedef struct lk_hold lk_hold;
 typedef struct lk_attempt lk_attempt;
 typedef struct lk_beat lk_beat;
 
-/* Somebody's hold. Its count is changed only by its owner's calls, of which there is one at a time. A process may have
- * very many of them. */
+/* Somebody's hold. Its count is changed only by its owner's calls, of which there is one at a time, and those that were
+ * given up. A process may have very many of them. */
 struct lk_hold {
   union {
     lk_hold *below[2]; /* in the table: others of its record */
