@@ -114,11 +114,12 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
   lk_mutex_lock(&record->client->mutex);
   lk_attempt *a = record->first;
   limit = lk_rivals_limit(record, limit);
-  /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
-   * own connection has written. */
-  bool idle = a && !a->base.steps.running && !a->base.steps.happened && a->base.hurried == LK_OK &&
-              a->lock->min_replicas == 0 && a->lock->lease_us >= lease_us &&
-              lk_phase_waits(a->base.phase);
+  /* Its turn may have come just now: then it need not begin. Another release may have promised it something, where a
+   * hold was lost and taken anew in this process. With replicas a grant counts by what its own connection has
+   * written. */
+  bool idle = a && !a->base.steps.running && !a->base.steps.held && !a->base.steps.happened &&
+              a->base.hurried == LK_OK && a->lock->min_replicas == 0 &&
+              a->lock->lease_us >= lease_us && lk_phase_waits(a->base.phase);
   if (idle && record->handovers < limit) {
     record->handovers++;
     a->base.steps.held = true;
