@@ -42,7 +42,8 @@ typedef struct front {
   link_message done;
   job_ending ending;
   int64_t ending_since_ms;
-  bool silent;     /* that is why it was begun: the keeper lives */
+  bool silent;     /* that is why it was begun: the keeper lives, or is about to die */
+  bool killed;     /* the keeper, from here */
   int64_t left_ms; /* of the lease, when the job's end was begun; below 0: it had ended */
   bool childless;
 } front;
@@ -185,6 +186,7 @@ static int64_t end(front *self) {
    * about to end all by itself. */
   if (self->process && self->ending.rounds > 0 && self->ending.sweep.living == 0 &&
       lk_now_ms() - self->ending_since_ms >= KEEPER_SPEAKS_MS) {
+    self->killed = true;
     kill(self->process, SIGKILL);
   }
   return rest_ms;
@@ -200,9 +202,10 @@ static bool is_over(const front *self) {
          (deadline_ms == JOB_NO_DEADLINE || lk_now_ms() - HELPLESS_AFTER_MS >= deadline_ms);
 }
 
-/* What befell the keeper. One that was silent is killed in the end, which says nothing. */
+/* What befell the keeper. One that is silent is killed from here in the end, which says nothing; killed by another it is
+ * silent until all of its threads have ended. */
 static void tell_keeper(const front *self, char *out, size_t size) {
-  if (self->silent) {
+  if (self->silent && (self->killed || !WIFSIGNALED(self->process_status))) {
     snprintf(out, size,
              "its keeper was silent until %lld ms %s the end of the lease: it was stopped, or all "
              "of the machine was",

@@ -150,8 +150,8 @@ describe('latchkey exec --every', function()
     server.process:kill(signal.SIGKILL)
     server.process:wait()
     gate.open()
-    program.eventually('the command ends', function()
-      return program.is_gone(command)
+    program.eventually('exec knows that the command has ended', function()
+      return program.state(command) == nil
     end)
 
     process:kill(signal.SIGTERM)

@@ -19,9 +19,11 @@ describe('latchkey top', function()
     program.clean()
   end)
 
+  -- At once: nobody sees it without its lease.
   local function lock(name, serial, lease_ms, count)
-    server:command('HSET', name, CLIENT .. ':' .. serial, count or '1')
-    server:command('PEXPIRE', name, lease_ms or '60000')
+    server:command('EVAL', [[redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+      return redis.call('PEXPIRE', KEYS[1], ARGV[3])]], '1', name, CLIENT .. ':' .. serial,
+      count or '1', lease_ms or '60000')
   end
 
   local function start(options, ...)

@@ -102,13 +102,18 @@ static void hold(char owner[LK_OWNER_MAX + 1]) {
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
-/* Held, waited for by this lock, and a release begun; the names of the two owners. */
-static void begin_release(lk_lock *waited, int64_t wait_ms, char old[LK_OWNER_MAX + 1],
-                          char heir[LK_OWNER_MAX + 1]) {
-  hold(old);
+/* Waited for by this lock, and a release begun; the name of the waiter. */
+static void begin_release_beside(lk_lock *waited, int64_t wait_ms, char heir[LK_OWNER_MAX + 1]) {
   kit_begin_acquire(&fix.job, waited, fix.waiter, wait_ms);
   let_wait(heir);
   kit_begin_release(&fix.release, fix.lock, fix.holder);
+}
+
+/* The same of one that is held before; the names of the two owners. */
+static void begin_release(lk_lock *waited, int64_t wait_ms, char old[LK_OWNER_MAX + 1],
+                          char heir[LK_OWNER_MAX + 1]) {
+  hold(old);
+  begin_release_beside(waited, wait_ms, heir);
 }
 
 /* The same where nothing is ever handed over. */
@@ -119,14 +124,19 @@ static void begin_release_without_handoff(char old[LK_OWNER_MAX + 1]) {
   begin_release(fix.lock, LK_FOREVER, old, heir);
 }
 
-/* The same with the hand-over taken, but not answered. */
-static fake_command begin(int64_t wait_ms, char old[LK_OWNER_MAX + 1],
-                          char heir[LK_OWNER_MAX + 1]) {
-  begin_release(fix.lock, wait_ms, old, heir);
+/* The hand-over, not answered. */
+static fake_command take_transfer(const char *old, const char *heir) {
   fake_command transfer = take("lock/transfer");
   assert_string_equal(fake_arg(&transfer, 1), old);
   assert_string_equal(fake_arg(&transfer, 2), heir);
   return transfer;
+}
+
+/* The same with the hand-over taken, but not answered. */
+static fake_command begin(int64_t wait_ms, char old[LK_OWNER_MAX + 1],
+                          char heir[LK_OWNER_MAX + 1]) {
+  begin_release(fix.lock, wait_ms, old, heir);
+  return take_transfer(old, heir);
 }
 
 static void pass(int64_t ms) {
@@ -444,6 +454,28 @@ static void who_has_a_shorter_lease_than_a_reentry_had_is_handed_nothing(void **
   lk_lock_close(longer);
 }
 
+/* A hold that was lost unnoticed, and another caller of the process that has the lock now: both are released. */
+static void a_waiter_is_promised_one_hold_at_a_time(void **state) {
+  (void)state;
+  char old[LK_OWNER_MAX + 1], heir[LK_OWNER_MAX + 1];
+  kit_job second;
+  lk_caller *other = kit_caller(fix.client);
+  hold(old);
+  kit_begin_acquire(&second, fix.lock, other, 0);
+  answer(take("lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&second));
+  begin_release_beside(fix.lock, LK_FOREVER, heir);
+  fake_command transfer = take_transfer(old, heir);
+  kit_begin_release(&second, fix.lock, other);
+  fake_command release = take("lock/release");
+  answer(transfer, HANDED_OVER);
+  EXPECT(LK_OK, kit_end(&fix.release));
+  answer(release, RELEASED);
+  EXPECT(LK_OK, kit_end(&second));
+  EXPECT(LK_OK, kit_end(&fix.job));
+  lk_caller_free(other);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -459,6 +491,7 @@ int main(void) {
       TEST(a_waiter_whose_time_is_over_leaves_nothing_behind),
       TEST(what_a_cancelled_waiter_is_handed_goes_back),
       TEST(what_is_handed_while_the_client_closes_goes_back),
+      TEST(a_waiter_is_promised_one_hold_at_a_time),
       TEST(nothing_is_handed_to_who_asks_replicas),
       TEST(who_has_a_shorter_lease_is_handed_nothing),
       TEST(who_has_a_shorter_lease_than_a_reentry_had_is_handed_nothing),

@@ -45,8 +45,9 @@ static _Thread_local bool is_watched, has_no_memory, has_no_room;
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
-/* Whoever lets go of it next rests for a while, whatever others do then; NULL: nobody. */
+/* Whoever lets go of it, for the so-manieth time from now, rests for a while, whatever others do then; NULL: nobody. */
 static _Atomic(pthread_mutex_t *) rests_after;
+static atomic_int unlocks_before;
 
 /* Nobody wakes it: who is woken knows all that the other has done before. */
 static void rest(void) {
@@ -58,7 +59,8 @@ static void rest(void) {
 
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
   pthread_mutex_t *awaited = mutex;
-  bool rests = atomic_compare_exchange_strong(&rests_after, &awaited, NULL);
+  bool rests = atomic_load(&rests_after) == mutex && atomic_fetch_sub(&unlocks_before, 1) == 0 &&
+               atomic_compare_exchange_strong(&rests_after, &awaited, NULL);
   bool stops = is_watched && (!fix.mutex || mutex == fix.mutex) && fix.is_moment();
   int result = __real_pthread_mutex_unlock(mutex);
   if (rests) {
@@ -235,6 +237,86 @@ static void a_hold_may_be_renewed_while_it_is_re_entered_for_longer(void **state
   assert_true(lk_lock_remaining_ms(longer, fix.task) > 600);
   lk_lock_close(shorter);
   lk_lock_close(longer);
+}
+
+/* Takes two locks of two clients as one; the second one's is fix.lock. */
+typedef struct pair {
+  lk_client *client;
+  lk_lock *locks[2];
+  lk_multilock *multi;
+  pthread_t thread, answering;
+  lk_status status;
+  fake_command late; /* of the re-entry that is given up */
+  atomic_bool done;
+} pair;
+
+static void *take_pair(void *argument) {
+  pair *p = argument;
+  p->status = lk_multilock_acquire(p->multi, fix.task, LK_FOREVER, NULL, NULL);
+  return NULL;
+}
+
+static void begin_pair(pair *p) {
+  assert_int_equal(pthread_create(&p->thread, NULL, take_pair, p), 0);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+}
+
+/* The late answer comes while the other thread rests, and then those to what that and the background ask. */
+static void *answer_late(void *argument) {
+  enum { REST_BEGINS_US = 100 * 1000 };
+  pair *p = argument;
+  usleep(REST_BEGINS_US);
+  fake_answer(fix.server, p->late, "*2\r\n:1\r\n:2\r\n");
+  while (!atomic_load(&p->done)) {
+    if (fake_is_idle(fix.server)) {
+      kit_pause();
+    } else {
+      fake_answer(fix.server, fake_take(fix.server), "*2\r\n:1\r\n:1\r\n");
+    }
+  }
+  return NULL;
+}
+
+/* A member's client is closed while all are re-entered: another member's answer comes when its caller has gone on, and
+ * re-enters it by itself. ThreadSanitizer says so when both touch the count at once. */
+static void a_hold_may_be_re_entered_while_a_re_entry_that_was_given_up_ends(void **state) {
+  enum { MOMENTS = 6 };
+  (void)state;
+  for (int moment = 0; moment < MOMENTS; moment++) {
+    pair p = {0};
+    open_client(LK_ON_DISPATCH);
+    p.client = kit_client(fake_url(fix.server), NULL);
+    p.locks[0] = kit_lock(p.client, LK_LOCK, "a", NULL);
+    p.locks[1] = fix.lock;
+    EXPECT(LK_OK, lk_multilock_open(p.locks, 2, 2, &p.multi, &kit_error));
+    begin_pair(&p);
+    fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+    pthread_join(p.thread, NULL);
+    EXPECT(LK_OK, p.status);
+    begin_pair(&p);
+    p.late = fake_take_script(fix.server, "lock/acquire");
+    lk_client_close(p.client);
+    pthread_join(p.thread, NULL);
+    assert_int_equal(p.status, LK_CLOSED);
+
+    assert_int_equal(pthread_create(&p.answering, NULL, answer_late, &p), 0);
+    atomic_store(&unlocks_before, moment);
+    atomic_store(&rests_after, fix.mutex);
+    EXPECT(LK_OK, lk_lock_acquire(fix.lock, fix.task, 0, &kit_error));
+    atomic_store(&rests_after, NULL);
+    atomic_store(&p.done, true);
+    pthread_join(p.answering, NULL);
+    lk_multilock_close(p.multi);
+    lk_lock_close(p.locks[0]);
+    lk_caller_free(fix.task);
+    lk_lock_close(fix.lock);
+    fake_refuse(fix.server, true);
+    lk_client_close(fix.client);
+    fake_refuse(fix.server, false);
+    fix.client = NULL;
+    fix.lock = NULL;
+    fix.task = NULL;
+  }
 }
 
 /* A majority of three servers, which are one. What is known of it is of the size of this. */
@@ -463,6 +545,7 @@ int main(void) {
       TEST(an_acquire_may_end_before_the_call_that_begins_it),
       TEST(a_hold_may_be_released_while_somebody_asks_about_it),
       TEST(a_hold_may_be_renewed_while_it_is_re_entered_for_longer),
+      TEST(a_hold_may_be_re_entered_while_a_re_entry_that_was_given_up_ends),
       TEST(a_majority_may_be_released_while_somebody_asks_about_it),
       TEST(a_watch_may_be_lost_and_closed_while_it_is_opened),
       TEST(a_permit_that_cannot_be_given_back_is_not_said_to_be_free),
