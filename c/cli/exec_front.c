@@ -33,6 +33,7 @@ typedef struct front {
   const job_link *keeper;
   pid_t process;      /* the keeper's; 0: it has ended */
   int process_status; /* as waitpid() gave it */
+  int64_t reaped_ms;  /* when it did */
   front_phase phase;
   bool linked;
   int64_t unlinked_ms; /* since when it is not */
@@ -113,6 +114,7 @@ static void reap(front *self) {
     if (pid != self->process) continue;
     self->process = 0;
     self->process_status = status;
+    self->reaped_ms = lk_now_ms();
   }
 }
 
@@ -202,10 +204,15 @@ static bool is_over(const front *self) {
          (deadline_ms == JOB_NO_DEADLINE || lk_now_ms() - HELPLESS_AFTER_MS >= deadline_ms);
 }
 
-/* What befell the keeper. One that is silent is killed from here in the end, which says nothing; killed by another it is
- * silent until all of its threads have ended. */
+/* One that is killed is silent until all of its threads have ended. */
+static bool died_silent(const front *self) {
+  return self->silent && !self->killed && WIFSIGNALED(self->process_status) &&
+         self->reaped_ms - self->ending_since_ms < KEEPER_SPEAKS_MS;
+}
+
+/* What befell the keeper. One that was silent is killed in the end, which says nothing. */
 static void tell_keeper(const front *self, char *out, size_t size) {
-  if (self->silent && (self->killed || !WIFSIGNALED(self->process_status))) {
+  if (self->silent && !died_silent(self)) {
     snprintf(out, size,
              "its keeper was silent until %lld ms %s the end of the lease: it was stopped, or all "
              "of the machine was",

@@ -125,11 +125,11 @@ describe('latchkey bench', function()
   end)
 
   it('holds locks and says how long none was renewed', function()
-    local figures = measure('renew', '--threads', '100', '--lease', '900ms')
+    local figures = measure('renew', '--threads', '100', '--lease', '3s', '--seconds', '3')
 
     assert.is_true(figures.renewals_per_s > 10)
     assert.is_true(figures.longest_unrenewed_ms >= 100)
-    assert.is_true(figures.longest_unrenewed_ms < 900)
+    assert.is_true(figures.longest_unrenewed_ms < 3000)
     assert.is_true(figures.bytes_per_hold > 0)
     assert.is_true(figures.client_cpu_us_per_renewal > 0)
   end)

@@ -266,7 +266,7 @@ describe('latchkey check', function()
       for _, worker in ipairs(workers) do
         program.eventually('a worker ends by ' .. name, function()
           return program.is_gone(worker)
-        end, 5)
+        end, 30)
       end
     end
   end)

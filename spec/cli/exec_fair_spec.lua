@@ -102,8 +102,8 @@ describe('latchkey exec --kind fair', function()
   it('runs inside the exec around it, and renews its hold', function()
     local inner = words({ 'job' }, { 'sh', '-c', 'echo ran' })
 
-    local result = program.run(words({ '--lease', '1s', 'job' },
-      { 'sh', '-c', 'sleep 2; exec "$@"', 'sh', program.path, unpack(inner) }))
+    local result = program.run(words({ '--lease', '3s', 'job' },
+      { 'sh', '-c', 'sleep 4; exec "$@"', 'sh', program.path, unpack(inner) }))
 
     assert.equal('ran\n', result.out)
     assert.equal(0, result.code)

@@ -246,7 +246,10 @@ describe('latchkey exec and its job', function()
 
     signal.kill(holder:keeper(), signal.SIGTERM)
     holder:kill(signal.SIGTERM)
-    let_pass(0.5)
+    program.eventually('CMD has had it', function()
+      return utils.readfile(holder.out_file) ~= ''
+    end)
+    let_pass(0.5) -- for a second one
     assert(utils.writefile(folder .. '/end', ''))
 
     assert.equal('caught\n', holder:wait().out)

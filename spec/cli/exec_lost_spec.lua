@@ -127,7 +127,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('says so when another owner has it, and leaves that one alone', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--kind', 'mutex', '--lease', '1s', '--report', file, 'job' },
+    local holder = start({ '--kind', 'mutex', '--lease', '6s', '--report', file, 'job' },
       gate.command)
     gate.started()
 
@@ -142,7 +142,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
   for _, kind in ipairs({ 'lock', 'permit:1' }) do
     it('names what the renewals met before, with --kind ' .. kind, function()
       local file, gate = program.folder() .. '/report', program.gate()
-      local holder = start({ '--kind', kind, '--lease', '2s', '--report', file, 'job' },
+      local holder = start({ '--kind', kind, '--lease', '6s', '--report', file, 'job' },
         gate.command)
       gate.started()
 
@@ -161,7 +161,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('names no cause where renewals went well', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--lease', '1s', '--report', file, 'job' }, gate.command)
+    local holder = start({ '--lease', '6s', '--report', file, 'job' }, gate.command)
     gate.started()
 
     server:command('DEL', 'job')
@@ -359,7 +359,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('goes on through SCRIPT FLUSH and a full server', function()
     local gate = program.gate()
-    local holder = start({ '--lease', '1s', 'job' }, gate.command)
+    local holder = start({ '--lease', '6s', 'job' }, gate.command)
     gate.started()
 
     server:command('SCRIPT', 'FLUSH')
@@ -376,7 +376,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('ends the command when the server was restarted with an empty memory', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--lease', '2s', '--report', file, 'job' }, gate.command)
+    local holder = start({ '--lease', '12s', '--report', file, 'job' }, gate.command)
     gate.started()
 
     server:restart()

@@ -78,7 +78,7 @@ describe('latchkey exec --spans', function()
       return not server:is_free('job')
     end)
 
-    local result = run({ '--wait', '1800ms', 'job' }, { 'true' })
+    local result = run({ '--wait', '3s', 'job' }, { 'true' })
     holder:kill(signal.SIGTERM)
     holder:wait()
     run({ 'job' }, { 'true' })
@@ -100,7 +100,7 @@ describe('latchkey exec --spans', function()
 
   it('says that a lock was lost', function()
     local process = program.start(program.exec(server,
-      { '--spans', file, '--lease', '1500ms', 'job' }, { 'sleep', '60' }))
+      { '--spans', file, '--lease', '6s', 'job' }, { 'sleep', '60' }))
     program.eventually('it is held', function()
       return not server:is_free('job')
     end)

@@ -165,7 +165,7 @@ describe('latchkey exec that waits', function()
     end)
     local listed = calls_of('client|list')
 
-    local err = start({ '--wait', '2s', 'job' }):wait().err
+    local err = start({ '--wait', '3s', 'job' }):wait().err
 
     assert.truthy(err:find('(latchkey inspect says whose that is)', 1, true), err)
     assert.truthy(err:find('; 18 wait\n', 1, true), err)

@@ -120,7 +120,10 @@ for shell in pairs(SHELLS) do
 
       terminal:press('\26')
       terminal:shows('ready> ')
-      let_pass(0.2)
+      local worker = utils.readfile(folder .. '/work'):match('^(%d+) ')
+      program.eventually('the worker is stopped', function()
+        return program.state(worker) == 'T'
+      end)
       local before = worked()
       local is_renewed = server:is_renewed('job', 2)
       local stood_still = worked() == before

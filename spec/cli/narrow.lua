@@ -39,9 +39,12 @@ end
 
 ---Waits until it stands still; `count` tells how many a server has.
 function narrow.stopped(server, count)
-  program.eventually('some are loaded', function()
-    local first = count(server)
-    return first >= 4 and first == count(server) and first
+  local before, same = -1, 0
+  program.eventually('some are loaded, and no more', function()
+    local now = count(server)
+    same = now >= 4 and now == before and same + 1 or 0
+    before = now
+    return same >= 10
   end)
 end
 

@@ -178,6 +178,7 @@ function program.is_gone(pid)
   local is_there, next_thread, threads = pcall(lfs.dir, '/proc/' .. pid .. '/task')
   for thread in is_there and next_thread or function() end, threads do
     if thread:match('^%d+$') and thread ~= tostring(pid) then
+      threads:close()
       return false
     end
   end

@@ -49,8 +49,9 @@ end
 ---@param ended? fun(connection: integer) told of each connection that has ended
 function stub.serve(at, answer, ended)
   local listener = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
-  assert(socket.bind(listener, { family = socket.AF_UNIX, path = at }))
+  assert(socket.bind(listener, { family = socket.AF_UNIX, path = at .. '.new' }))
   assert(socket.listen(listener, 8))
+  assert(os.rename(at .. '.new', at)) -- who sees it can connect
   signal.signal(signal.SIGPIPE, signal.SIG_IGN)
   local fds, left = { [listener] = { events = { IN = true } } }, {}
   repeat

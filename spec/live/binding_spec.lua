@@ -304,8 +304,8 @@ describe('the LuaJIT binding', function()
   end)
 
   it('tells that a watched lease was lost', function()
-    local watch = assert(client:watch('lock/renew', { 'job' }, { 300, 'lk-ann:1' },
-      { lease_ms = 300, since_ms = latchkey.now_ms() }))
+    local watch = assert(client:watch('lock/renew', { 'job' }, { 6000, 'lk-ann:1' },
+      { lease_ms = 6000, since_ms = latchkey.now_ms() }))
     local silence = assert(client:wait('nobody speaks here'))
 
     repeat

@@ -138,4 +138,17 @@ function Workshop:await(name)
   end
 end
 
+---Has the process ended within this time? One that nobody has waited for yet has.
+function Workshop:has_gone(pid, within_s) -- luacheck: ignore 212/self
+  local limit = now_s() + within_s
+  repeat
+    local text = utils.readfile(('/proc/%d/stat'):format(pid))
+    if not text or text:match('%) (%a)') == 'Z' then
+      return true
+    end
+    time.nanosleep({ tv_sec = 0, tv_nsec = 1e7 })
+  until now_s() > limit
+  return false
+end
+
 return workshop

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What runs a command beside a server: it ends whatever becomes of the server and of the terminal.
 local signal = require('posix.signal')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local workshop = require('support.workshop')
@@ -62,7 +63,8 @@ describe('a command beside a server', function()
     end
 
     local code, said = tree:run(('TMPDIR=$PWD/tmp PATH=bin LK_SERVER_CLUSTER=1 LK_SERVER_PORT=%d '
-      .. '%s sh -c "echo \\$LK_SERVER_CLUSTER"'):format(11000 + math.random(9999), BESIDE))
+      .. '%s sh -c "echo \\$LK_SERVER_CLUSTER"')
+      :format(10000 + 2 * (unistd.getpid() % 1000), BESIDE))
 
     assert.equal(0, code, said)
     assert.matches('^redis%-cluster://127.0.0.1:%d+\n$', said)

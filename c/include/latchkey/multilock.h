@@ -52,8 +52,9 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  * since others may hold them in another order. A client that shares the members without an lk_multilock takes
  * them in this order, too: of a RedissonMultiLock, they are given to getMultiLock() sorted by name. Processes
  * that share locks of several servers spell each server in the same way: where one says 127.0.0.1 and another
- * localhost, their orders may differ. In another order both sides mostly wait, but each wait is bounded. It counts when the leases of all still run; else all are
- * released, and taken again. A caller may re-enter where the kinds do.
+ * localhost, their orders may differ. In another order both sides mostly wait, but each wait is bounded. It
+ * counts when the leases of all still run; else all are released, and taken again. A caller may re-enter where
+ * the kinds do.
  *
  * A lease that is not renewed runs from its own member's grant. Where more than a tenth of it has gone when
  * the last member grants, it is set again, so that all of them have their whole lease, less that tenth at most;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mutexes and conditions. clang proves that each that is taken is let go, and with LK_REQUIRES() that a
- * function's caller has it (-Wthread-safety). It cannot say of a field whose it is: C's structs have no
- * names for it, as clang reads them.
+ * function's caller has it (-Wthread-safety), where its declaration has that, and no pointer is called. It
+ * cannot say of a field whose it is: C's structs have no names for it, as clang reads them.
  */
 #ifndef LK_SYNC_H
 #define LK_SYNC_H

@@ -179,7 +179,7 @@ static void closing_from_the_background_thread_does_nothing(void **state) {
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.callbacks = LK_ON_BACKGROUND;
   lk_lock_options lock_options = LK_LOCK_OPTIONS_INIT;
-  lock_options.lease_ms = 600; /* a third of it is what a call has */
+  lock_options.lease_ms = 1800; /* a third of it is what a call has */
   lock_options.on_lost = close_client;
   lock_options.user = &done;
   lk_client *client = closed_by_callback = kit_client(server_url(srv), &options);

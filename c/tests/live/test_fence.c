@@ -63,7 +63,7 @@ static void a_holder_that_lost_its_lock_is_shut_out(void **state) {
   (void)state;
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   char first[LK_OWNER_MAX + 1], second[LK_OWNER_MAX + 1];
-  options.lease_ms = 600; /* a third of it is what a call has */
+  options.lease_ms = 1800; /* a third of it is what a call has */
   lk_lock *brief = kit_lock(client, LK_FENCED, "job", &options);
   lk_lock *lock = kit_lock(client, LK_FENCED, "job", NULL);
   lk_caller *next = kit_caller(client);

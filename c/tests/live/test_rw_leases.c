@@ -3,7 +3,7 @@
 #include "rw_sides.h"
 
 /* The second where a stall of the machine must not end it. */
-enum { SHORT_MS = 300, RENEWED_MS = 1500, GIVEN_MS = 5000, LONG_MS = 120000 };
+enum { SHORT_MS = 300, RENEWED_MS = 3000, GIVEN_MS = 5000, LONG_MS = 120000 };
 
 /* --------------------------------------------------------------------------- leases and losses -- */
 

@@ -79,6 +79,15 @@ static int bind_for_good(int *port) {
   return -1;
 }
 
+/* While it listens, connections that linger must not keep it from listening again; while it does not, its port is kept,
+ * and is nobody else's. */
+static void let_listen(fake *f, bool on) {
+  int reuse = on;
+  assert_int_equal(setsockopt(f->listener, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse), 0);
+  assert_int_equal(on ? listen(f->listener, LINKS_MAX) : shutdown(f->listener, SHUT_RD), 0);
+  f->listens = on;
+}
+
 static void close_link(peer *l) {
   if (l->fd < 0) return;
   close(l->fd);
@@ -180,12 +189,10 @@ static nfds_t watch_all(const fake *f, struct pollfd *polled, int *index) {
 /* Brings the listener to what the test wants of it. */
 static void obey(fake *f) {
   if (f->refusing && f->listens) {
-    assert_int_equal(shutdown(f->listener, SHUT_RD), 0); /* it keeps its port */
-    f->listens = false;
+    let_listen(f, false);
     for (int i = 0; i < f->nlinks; i++) close_link(&f->links[i]);
   } else if (!f->refusing && !f->listens) {
-    assert_int_equal(listen(f->listener, LINKS_MAX), 0);
-    f->listens = true;
+    let_listen(f, true);
   }
   lk_cond_broadcast(&f->arrived);
 }
@@ -222,8 +229,7 @@ fake *fake_open(void) {
   lk_cond_init(&f->arrived);
   assert_int_equal(pipe(f->wake), 0);
   f->listener = bind_for_good(&f->port);
-  assert_int_equal(listen(f->listener, LINKS_MAX), 0);
-  f->listens = true;
+  let_listen(f, true);
   snprintf(f->url, sizeof f->url, "redis://127.0.0.1:%d", f->port);
   assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
   return f;

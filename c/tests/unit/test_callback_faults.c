@@ -6,7 +6,7 @@
 #include "fake.h"
 #include "kit.h"
 
-enum { HOLDS = 2, LEASE_MS = 1000, MEANWHILE = 100 /* pauses */ };
+enum { HOLDS = 2, LEASE_MS = 3000, MEANWHILE = 100 /* pauses */ };
 
 #define HELD_BY_ANOTHER "*2\r\n:0\r\n:60000\r\n"
 #define FREE "*1\r\n:0\r\n"

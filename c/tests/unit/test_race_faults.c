@@ -140,6 +140,8 @@ static void open_client(lk_callbacks callbacks) {
 
 static int setup(void **state) {
   (void)state;
+  atomic_store(&rests_after, NULL);
+  atomic_store(&unlocks_before, 0);
   fix = (fixture){.server = fake_open()};
   return 0;
 }
@@ -221,7 +223,7 @@ static void a_hold_may_be_renewed_while_it_is_re_entered_for_longer(void **state
   (void)state;
   open_client(LK_ON_DISPATCH);
   options.renew = true;
-  options.lease_ms = 600;
+  options.lease_ms = 3000;
   shorter = kit_lock(fix.client, LK_LOCK, "renewed", &options);
   options.lease_ms = 60000;
   longer = kit_lock(fix.client, LK_LOCK, "renewed", &options);
@@ -234,7 +236,7 @@ static void a_hold_may_be_renewed_while_it_is_re_entered_for_longer(void **state
   fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), "*2\r\n:1\r\n:2\r\n");
   EXPECT(LK_OK, kit_end(&job));
   fake_answer(fix.server, fake_take_script(fix.server, "lock/renew"), "*1\r\n:1\r\n");
-  assert_true(lk_lock_remaining_ms(longer, fix.task) > 600);
+  assert_true(lk_lock_remaining_ms(longer, fix.task) > 3000);
   lk_lock_close(shorter);
   lk_lock_close(longer);
 }
@@ -302,8 +304,9 @@ static void a_hold_may_be_re_entered_while_a_re_entry_that_was_given_up_ends(voi
     assert_int_equal(pthread_create(&p.answering, NULL, answer_late, &p), 0);
     atomic_store(&unlocks_before, moment);
     atomic_store(&rests_after, fix.mutex);
+    atomic_store(&fix.stopped, false);
     EXPECT(LK_OK, lk_lock_acquire(fix.lock, fix.task, 0, &kit_error));
-    atomic_store(&rests_after, NULL);
+    assert_true(atomic_load(&fix.stopped)); /* somebody has rested meanwhile */
     atomic_store(&p.done, true);
     pthread_join(p.answering, NULL);
     lk_multilock_close(p.multi);

@@ -85,12 +85,12 @@ acl_specs() {
     luajit "$(command -v busted)" --ignore-lua --run=live --helper=spec/cli/as_user.lua \
     --filter-out='takes as channels? the .+est' -o TAP "$@" spec/contract_spec.lua "${folders[@]}"
 }
-# A cluster's node is made a replica in another way than those specs do it. Its second port is 10000
-# above the first: both are below those that systems give to connections.
+# A cluster's node is made a replica in another way than those specs do it. Its second port is the next one: both are
+# below those that other specs and tests choose, and that systems give to connections.
 section_specs_acl() {
   have busted 'specs (acl)' || return
   tap 'specs (acl)' acl_specs
-  LK_SERVER_CLUSTER=1 LK_SERVER_PORT=$((11000 + $$ % 10000)) \
+  LK_SERVER_CLUSTER=1 LK_SERVER_PORT=$((10000 + 2 * ($$ % 1000))) \
     tap 'specs (acl, cluster)' acl_specs --filter-out='read%-only replica'
 }
 # Two specs are about scripts as the server keeps them, which functions are not.
@@ -211,7 +211,7 @@ first_fresh_seed() {
   commit=$(git rev-parse -q --verify --short=8 HEAD 2>/dev/null) || commit=$(date +%s)
   echo "$((16#${commit:0:8}))0000"
 }
-# Those that are found within seconds: every second one, and the others with another commit; with --full all that the
+# Those that are found within seconds: every second one, which half by the commit's hash; with --full all that the
 # simulator finds, as `tools/sim --sabotage all` looks for them.
 wrong_versions() {
   local names how='simulation( alone)?' seconds=60 parts=2
@@ -229,17 +229,17 @@ wrong_versions() {
       fi' sh '{}' "$seconds"
 }
 section_sim() {
-  local seeds=200 seed half topology work
+  local seeds=200 times=1 seed half topology work
   has_c_tests "$LK_BUILD" 'sim' || return
-  if [ -n "$LK_FULL" ]; then seeds=5000; fi
+  if [ -n "$LK_FULL" ]; then seeds=5000 times=2; fi
   check 'the seam' c/tests/sim/seam "$LK_BUILD"
   check "fixed seeds, 1 to $seeds" "$LK_BUILD/tests/sim" --seeds "1..$seeds"
   check 'where memory ends' "$LK_BUILD/tests/sim" --profile memory --seeds "1..$((seeds / 4))"
-  check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds 1..50
-  check 'scripts by name' "$LK_BUILD/tests/sim" --work eval --seeds 1..30
-  check 'questions' "$LK_BUILD/tests/sim" --work ask --seeds 1..30
-  check 'on a busy machine' "$LK_BUILD/tests/sim" --busy --seeds 1..100
-  check 'second connections' "$LK_BUILD/tests/sim" --crowd --busy --seeds 1..50
+  check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds "1..$((50 * times))"
+  check 'scripts by name' "$LK_BUILD/tests/sim" --work eval --seeds "1..$((30 * times))"
+  check 'questions' "$LK_BUILD/tests/sim" --work ask --seeds "1..$((30 * times))"
+  check 'on a busy machine' "$LK_BUILD/tests/sim" --busy --seeds "1..$((100 * times))"
+  check 'second connections' "$LK_BUILD/tests/sim" --crowd --busy --seeds "1..$((50 * times))"
   for work in lock async; do
     check "children of fork(): $work" "$LK_BUILD/tests/sim" --forks --work "$work" --seeds 1..10
   done
@@ -252,7 +252,7 @@ section_sim() {
   for topology in sentinel cluster; do
     for work in lock async count multi wait eval ask; do
       check "$topology: $work, fresh seeds from $seed" "$LK_BUILD/tests/sim" --topology "$topology" --work "$work" \
-        --seeds "$seed..$((seed + 9))"
+        --seeds "$seed..$((seed + 10 * times - 1))"
     done
   done
   check 'one hash for each seed' one_hash "$LK_BUILD/tests/sim"
@@ -416,7 +416,7 @@ section_fuzz() {
 
 section_clang() {
   have clang 'clang' || return
-  check 'clang' tools/lib/build.sh clang build/clang
+  check 'clang' tools/lib/build.sh "clang${LK_FULL:+-optimized}" build/clang
   c_tests unit build/clang
 }
 

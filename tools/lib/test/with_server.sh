@@ -28,7 +28,7 @@ trap 'exit 130' HUP INT TERM
 
 "$program" --port "${LK_SERVER_PORT:-0}" --bind 127.0.0.1 --unixsocket "$folder/server.sock" \
   --dir "$folder" --save '' --appendonly no \
-  ${LK_SERVER_CLUSTER:+--cluster-enabled yes} >"$folder/log" 2>&1 &
+  ${LK_SERVER_CLUSTER:+--cluster-enabled yes --cluster-port $((LK_SERVER_PORT + 1))} >"$folder/log" 2>&1 &
 server=$!
 # until_it COMMAND...: as long as the server lives.
 until_it() {
