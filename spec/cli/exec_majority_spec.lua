@@ -101,7 +101,7 @@ describe('latchkey exec on several servers', function()
     stop(servers[3])
     local at = servers[3].socket:gsub('%p', '%%%0')
 
-    local waits = program.run(words({ '--wait', '2500ms', 'job' }, { 'true' }))
+    local waits = program.run(words({ '--wait', '4s', 'job' }, { 'true' }))
     assert.equal(75, waits.code)
     assert.truthy(waits.err:find('waiting for "job": held by %S+ pid %d+ %(%S+@job%)[^\n]*; [^\n]*'
       .. at), waits.err)

@@ -87,7 +87,7 @@ describe('latchkey exec that waits', function()
     it(('names who has the lock: %s behind %s'):format(waiting, holding), function()
       hold({ '--kind', holding, 'job' })
 
-      local err = start({ '--kind', waiting, '--wait', '2500ms', 'job' }):wait().err
+      local err = start({ '--kind', waiting, '--wait', '4s', 'job' }):wait().err
 
       assert.truthy(err:find('waiting for "job": held by ' .. host .. ' pid %d+ %(sleep@job%), '
         .. 'lease ends in 2%d s'), err)
@@ -97,7 +97,7 @@ describe('latchkey exec that waits', function()
   it('says that permits are taken, whose holders have no names', function()
     hold({ '--kind', 'permit:1', 'pool' })
 
-    local err = start({ '--kind', 'permit:1', '--wait', '2500ms', 'pool' }):wait().err
+    local err = start({ '--kind', 'permit:1', '--wait', '4s', 'pool' }):wait().err
 
     assert.truthy(err:find('waiting for "pool": the permit is taken\n', 1, true), err)
   end)
@@ -150,7 +150,7 @@ describe('latchkey exec that waits', function()
     server:command(unpack(words))
     local url = server.url:gsub('^unix://', 'unix://app:secret@')
 
-    local err = program.run({ 'exec', '--url', url, '--wait', '2500ms', 'job', '--', 'true' }).err
+    local err = program.run({ 'exec', '--url', url, '--wait', '4s', 'job', '--', 'true' }).err
 
     assert.truthy(err:find('held by lk%-%S+ %(whose that is, this user may not read%), lease'), err)
   end)
@@ -175,7 +175,7 @@ describe('latchkey exec that waits', function()
   it('tells it as JSON when it is to', function()
     hold({ 'job' })
 
-    local err = start({ '--json', '--wait', '2500ms', 'job' }):wait().err
+    local err = start({ '--json', '--wait', '4s', 'job' }):wait().err
     local waiting = cjson.decode((err:match('^[^\n]+'))).waiting
 
     assert.equal('LK_BUSY', waiting.status)
@@ -209,7 +209,7 @@ describe('latchkey exec that waits', function()
   it('tells as JSON what is left of the lease of a permit', function()
     hold({ '--kind', 'permit:1', 'pool' })
 
-    local err = start({ '--json', '--kind', 'permit:1', '--wait', '2500ms', 'pool' }):wait().err
+    local err = start({ '--json', '--kind', 'permit:1', '--wait', '4s', 'pool' }):wait().err
     local waiting = cjson.decode((err:match('^[^\n]+'))).waiting
 
     assert.equal(1, waiting.holder.holders)

@@ -92,7 +92,7 @@ describe('on a terminal, latchkey', function()
     ['where TERM is dumb'] = 'dumb' }) do
     it('rewrites no line ' .. how, function()
       for _, words in ipairs({ { 'ls' }, { 'doctor' }, { 'load' },
-        { 'exec', '--wait', '1500ms', 'job1', '--', 'true' } }) do
+        { 'exec', '--wait', '4s', 'job1', '--', 'true' } }) do
         table.insert(words, 2, '--url=' .. server.url)
         screen = session.start(words, { env = { TERM = kind } })
         screen:wait()
@@ -103,8 +103,9 @@ describe('on a terminal, latchkey', function()
     end)
   end
 
+  -- What is waited for is shown after a second.
   it('rewrites a line where TERM is another', function()
-    for _, words in ipairs({ { 'ls' }, { 'exec', '--wait', '1500ms', 'job1', '--', 'true' } }) do
+    for _, words in ipairs({ { 'ls' }, { 'exec', '--wait', '4s', 'job1', '--', 'true' } }) do
       table.insert(words, 2, '--url=' .. server.url)
       screen = session.start(words)
       screen:wait()
