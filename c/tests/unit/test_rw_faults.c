@@ -223,6 +223,35 @@ static void who_got_no_answer_to_its_heartbeat_tries_anew(void **state) {
   write_lock = theirs;
 }
 
+/* Those that were there before. */
+typedef struct patient {
+  lk_client *client;
+  lk_lock *write_lock;
+  lk_caller *task;
+} patient;
+
+/* An answer counts, though the clock has moved before it was read. */
+static patient be_patient(void) {
+  const patient before = {client, write_lock, task};
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  lk_lock_options writer = LK_LOCK_OPTIONS_INIT;
+  options.command_ms = 60000;
+  writer.prefer_writers = true;
+  client = kit_client(fake_url(server), &options);
+  write_lock = kit_lock(client, LK_WRITE, "job", &writer);
+  task = kit_caller(client);
+  return before;
+}
+
+static void be_hasty(const patient *before) {
+  lk_lock_close(write_lock);
+  lk_caller_free(task);
+  lk_client_close(client);
+  client = before->client;
+  write_lock = before->write_lock;
+  task = before->task;
+}
+
 static bool is_same_script(const fake_command *a, const fake_command *b) {
   return strcmp(a->argv->element[1]->str, b->argv->element[1]->str) == 0;
 }
@@ -231,17 +260,7 @@ static bool is_same_script(const fake_command *a, const fake_command *b) {
 static void who_only_comes_to_its_heartbeats_looks_again_all_the_same(void **state) {
   enum { MANY = 30 }; /* a minute: it looks again sooner */
   (void)state;
-  lk_client *hasty = client;
-  lk_lock *theirs = write_lock;
-  lk_caller *before = task;
-  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
-  lk_lock_options writer = LK_LOCK_OPTIONS_INIT;
-  options.command_ms = 60000; /* an answer counts, though the clock has moved before it was read */
-  writer.prefer_writers = true;
-  client = kit_client(fake_url(server), &options);
-  write_lock = kit_lock(client, LK_WRITE, "job", &writer);
-  task = kit_caller(client);
-
+  const patient before = be_patient();
   fake_command beat = announcement(LK_FOREVER), next = beat;
   int beats = 0;
   do {
@@ -256,28 +275,12 @@ static void who_only_comes_to_its_heartbeats_looks_again_all_the_same(void **sta
   fake_forget(&beat);
   answer(next, WRITES);
   EXPECT(LK_OK, kit_end(&job));
-
-  lk_lock_close(write_lock);
-  lk_caller_free(task);
-  lk_client_close(client);
-  client = hasty;
-  write_lock = theirs;
-  task = before;
+  be_hasty(&before);
 }
 
 static void a_heartbeat_follows_for_each_third(void **state) {
   (void)state;
-  lk_client *hasty = client;
-  lk_lock *theirs = write_lock;
-  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
-  lk_lock_options writer = LK_LOCK_OPTIONS_INIT;
-  options.command_ms = 60000; /* an answer counts, though the clock has moved before it was read */
-  writer.prefer_writers = true;
-  client = kit_client(fake_url(server), &options);
-  write_lock = kit_lock(client, LK_WRITE, "job", &writer);
-  lk_caller *before = task;
-  task = kit_caller(client);
-
+  const patient before = be_patient();
   fake_command announced = announcement(LK_FOREVER);
   for (int i = 0; i < 3; i++) {
     answer(announced, DONE);
@@ -287,13 +290,7 @@ static void a_heartbeat_follows_for_each_third(void **state) {
   answer(announced, HAS_IT);
   answer(take("rw/write_acquire"), WRITES);
   EXPECT(LK_OK, kit_end(&job));
-
-  lk_lock_close(write_lock);
-  lk_caller_free(task);
-  lk_client_close(client);
-  client = hasty;
-  write_lock = theirs;
-  task = before;
+  be_hasty(&before);
 }
 
 /* ------------------------------------------------------------------------------- readers in line -- */
