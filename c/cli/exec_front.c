@@ -44,7 +44,6 @@ typedef struct front {
   job_ending ending;
   int64_t ending_since_ms;
   bool silent;     /* that is why it was begun: the keeper lives, or is about to die */
-  bool killed;     /* the keeper, from here */
   int64_t left_ms; /* of the lease, when the job's end was begun; below 0: it had ended */
   bool childless;
 } front;
@@ -188,7 +187,6 @@ static int64_t end(front *self) {
    * about to end all by itself. */
   if (self->process && self->ending.rounds > 0 && self->ending.sweep.living == 0 &&
       lk_now_ms() - self->ending_since_ms >= KEEPER_SPEAKS_MS) {
-    self->killed = true;
     kill(self->process, SIGKILL);
   }
   return rest_ms;
@@ -204,9 +202,9 @@ static bool is_over(const front *self) {
          (deadline_ms == JOB_NO_DEADLINE || lk_now_ms() - HELPLESS_AFTER_MS >= deadline_ms);
 }
 
-/* One that is killed is silent until all of its threads have ended. */
+/* One that is killed is silent until all of its threads have ended. From here none is killed so soon. */
 static bool died_silent(const front *self) {
-  return self->silent && !self->killed && WIFSIGNALED(self->process_status) &&
+  return self->silent && WIFSIGNALED(self->process_status) &&
          self->reaped_ms - self->ending_since_ms < KEEPER_SPEAKS_MS;
 }
 

@@ -30,20 +30,11 @@ void lk_attempt_owner(const lk_attempt *a, char owner[LK_OWNER_SIZE]) {
   lk_lock_form_owner(a->lock, a->serial, owner);
 }
 
-/* A re-entry that was given up, as a part of another call, may come to its end beside this one. */
-static int64_t next_level(const lk_attempt *a) {
-  if (!a->hold) return 1;
-  lk_mutex_lock(&a->base.op.client->mutex);
-  const int64_t level = a->hold->count + 1;
-  lk_mutex_unlock(&a->base.op.client->mutex);
-  return level;
-}
-
 void lk_attempt_particulars(const lk_attempt *a, lk_particulars *out, lk_attempt_names *names) {
   lk_attempt_owner(a, names->owner);
   find_other(a, names->other);
   *out = (lk_particulars){.owner = names->owner,
-                          .hold = next_level(a),
+                          .hold = a->hold ? lk_hold_level(a->hold) + 1 : 1,
                           .ticket = a->serial,
                           .other = names->other,
                           .new_owner = "",

@@ -142,6 +142,14 @@ void lk_hold_let_go(lk_hold *hold) {
   lk_hold_end(hold, watch);
 }
 
+int64_t lk_hold_level(const lk_hold *hold) {
+  lk_client *client = hold->lock->client;
+  lk_mutex_lock(&client->mutex);
+  const int64_t level = hold->count;
+  lk_mutex_unlock(&client->mutex);
+  return level;
+}
+
 lk_lost_reason lk_hold_lost(lk_hold *hold) {
   lk_client *client = hold->lock->client;
   lk_mutex_lock(&client->mutex);

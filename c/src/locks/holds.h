@@ -33,6 +33,9 @@ bool lk_hold_was_let_go(const lk_client *client, uint64_t serial) LK_REQUIRES(cl
 void lk_hold_count_loss(lk_hold *hold);
 /* It has ended so: what its span says. */
 void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason lost);
+/* How often its owner has it. A re-entry that was given up, as a part of another call, may come to its end beside
+ * this one, and take its level back. */
+int64_t lk_hold_level(const lk_hold *hold);
 /* Why it is lost; LK_LOST_NOT also of one that is out of the table. */
 lk_lost_reason lk_hold_lost(lk_hold *hold);
 /* lk_watch_extend() and lk_watch_lose() of one that is still in the table; nothing is extended where replicas are to

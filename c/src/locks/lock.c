@@ -21,10 +21,7 @@ static lk_status check_hold(const lk_lock *lock, lk_hold *hold, lk_error *error)
     return lk_fail(error, LK_REENTRY, "this caller holds it already, and a %s does not re-enter",
                    lock->row->noun);
   }
-  lk_mutex_lock(&lock->client->mutex); /* a part that was given up may take its level back */
-  const int64_t count = hold->count;
-  lk_mutex_unlock(&lock->client->mutex);
-  if (count >= lock->row->hold_max) {
+  if (lk_hold_level(hold) >= lock->row->hold_max) {
     return lk_fail(error, LK_INVALID, "the hold count of a %s cannot pass %lld", lock->row->noun,
                    (long long)lock->row->hold_max);
   }
